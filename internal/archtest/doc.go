@@ -1,0 +1,2 @@
+// Package archtest holds the tests of the project's structure.
+package archtest
