@@ -1,0 +1,49 @@
+package gym
+
+import (
+	"context"
+	"time"
+)
+
+// Sessions is what a server needs of a Gym: episodes by id, held by leases, safe
+// to retry. Table implements it.
+type Sessions interface {
+	// Reset starts an episode. A repeated requestID (if not "") returns the first answer.
+	Reset(ctx context.Context, r SessionRequest) (*Result, error)
+	// Step performs step number n (0: the next one). A repeated n with the same action returns
+	// the first answer; with another action it is invalid_argument; an older n is stale_episode.
+	Step(ctx context.Context, episodeID string, n int, action string, view View) (*Result, error)
+	// Observe looks again without a step.
+	Observe(ctx context.Context, episodeID string, view View) (*Observation, error)
+	// Heartbeat renews the lease and returns how long it is.
+	Heartbeat(ctx context.Context, episodeID string) (time.Duration, error)
+	// CloseEpisode frees the episode's world. Closing twice, or an unknown id, is no error.
+	CloseEpisode(ctx context.Context, episodeID string) error
+	// Tasks lists the tasks; empty filters mean all.
+	Tasks(split, difficulty string) ([]TaskInfo, error)
+	// Describe tells what the server runs.
+	Describe() Description
+}
+
+// SessionRequest is a Request with what a remote caller adds.
+type SessionRequest struct {
+	Request
+	RequestID string
+	// Previous is closed first, so that one caller needs only one world.
+	Previous string
+	// Wait bounds the wait for a free world: 0 is the default, negative is not at all.
+	Wait time.Duration
+	// Lease is how long the caller may be silent: 0 is the default.
+	Lease time.Duration
+}
+
+// Description is what a server says of itself.
+type Description struct {
+	Version    string
+	World      string
+	WorldTitle string
+	Driver     string
+	Worlds     int
+	Free       int
+	Lease      time.Duration
+}

@@ -1,0 +1,71 @@
+package episode
+
+import (
+	"encoding/json"
+
+	"github.com/pommelgym/pommel/internal/browser"
+)
+
+// Request asks for an episode.
+type Request struct {
+	Task string
+	Seed int64
+	View browser.View
+	// Client is the caller's name, for logs and traces.
+	Client string
+}
+
+// Result is the answer to Reset (step 0) and Step. It does not change after it was
+// handed out and may be kept.
+type Result struct {
+	EpisodeID   string               `json:"episode_id"`
+	Step        int                  `json:"step"`
+	Instruction string               `json:"instruction,omitempty"` // at step 0
+	Observation *browser.Observation `json:"observation"`
+	Reward      float64              `json:"reward"`
+	Terminated  bool                 `json:"terminated"`
+	Truncated   bool                 `json:"truncated"`
+	Info        Info                 `json:"info"`
+}
+
+// Done says that the episode is over.
+func (r *Result) Done() bool { return r.Terminated || r.Truncated }
+
+// Info is for the trainer, never for the agent.
+type Info struct {
+	Task    string `json:"task"`
+	Seed    int64  `json:"seed"`
+	Split   string `json:"split"`
+	Success bool   `json:"success"`
+	// Potential is the weighted sum of the stages that hold, 0..1.
+	Potential float64 `json:"potential"`
+	Stages    []Stage `json:"stages"`
+	// Collateral names the tables with changes that the task does not allow.
+	Collateral []string `json:"collateral,omitempty"`
+	// Verdict is the judge's whole verdict with its evidence.
+	Verdict json.RawMessage `json:"verdict,omitempty"`
+	// ObservationHash chains over all observations of the episode (SHA-256, hex).
+	ObservationHash string   `json:"observation_hash"`
+	Messages        []string `json:"messages,omitempty"`
+	Notes           []string `json:"notes,omitempty"`
+	Infeasible      bool     `json:"infeasible,omitempty"`
+	// StillRunning names the requests that were left in flight after settling.
+	StillRunning []string `json:"still_running,omitempty"`
+	Timing       Timing   `json:"timing"`
+}
+
+// Stage is one milestone of the task and whether it holds now.
+type Stage struct {
+	Name   string  `json:"name"`
+	Weight float64 `json:"weight"`
+	Holds  bool    `json:"holds"`
+}
+
+// Timing says where a call's wall time went, in milliseconds.
+type Timing struct {
+	TotalMS   float64 `json:"total_ms"`
+	ActMS     float64 `json:"act_ms,omitempty"`
+	ObserveMS float64 `json:"observe_ms,omitempty"`
+	JudgeMS   float64 `json:"judge_ms,omitempty"`
+	ResetMS   float64 `json:"reset_ms,omitempty"`
+}
