@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -33,6 +34,8 @@ func runSQLFile(ctx context.Context, c *pgx.Conn, f SQLFile) error {
 	return sqlFileError(f, done, err)
 }
 
+var copyFromStdin = regexp.MustCompile(`(?i)\bCOPY\b[^;]*\bFROM\s+STDIN\b`)
+
 func sqlFileError(f SQLFile, done int, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -48,6 +51,8 @@ func sqlFileError(f SQLFile, done int, err error) error {
 	hint := strings.TrimSpace(strings.Join([]string{pg.Detail, pg.Hint}, " "))
 	if at := f.Content[offset:]; strings.HasPrefix(at, `\`) {
 		hint = `commands that start with \ belong to psql; write plain SQL`
+	} else if pg.Code == "42601" && copyFromStdin.MatchString(f.Content[:offset]) {
+		hint = "COPY FROM stdin with its data in the script belongs to psql; write INSERTs (pg_dump --inserts)"
 	} else if pg.Where != "" && hint == "" {
 		hint = pg.Where
 	}
@@ -72,17 +77,17 @@ func statementStart(sql string, n int) int {
 	pos := 0
 	for {
 		pos = skipBlank(sql, pos)
+		if pos < len(sql) && sql[pos] == ';' {
+			pos++ // a lone semicolon is no statement
+			continue
+		}
 		if n == 0 || pos >= len(sql) {
 			return pos
 		}
-		start := pos
 		for pos < len(sql) && sql[pos] != ';' {
 			pos = skipToken(sql, pos)
 		}
-		if pos > start {
-			n-- // a lone semicolon is no statement
-		}
-		pos = min(pos+1, len(sql))
+		n--
 	}
 }
 
