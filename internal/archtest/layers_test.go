@@ -16,6 +16,8 @@ const module = "github.com/pommelgym/pommel/"
 var layers = [][]string{
 	{"cmd/pommel"},
 	{"internal/cli"},
+	{"internal/rollout"},
+	{"internal/agent"},
 	{"internal/server", "client"},
 	{"gym"},
 	{"internal/episode"},
@@ -28,8 +30,8 @@ var layers = [][]string{
 	{"internal/browser/browsertest"},
 	{"internal/browser", "internal/postgres/pgtest"},
 	{"internal/postgres"},
-	{"internal/cdp", "internal/sandbox", "internal/yamlfile"},
-	{"internal/action", "internal/fault", "internal/sys", "internal/version", "gen", "internal/gen"},
+	{"internal/cdp", "internal/sandbox", "internal/yamlfile", "rewind"},
+	{"internal/uapi", "internal/action", "internal/fault", "internal/sys", "internal/version", "gen", "internal/gen"},
 }
 
 func rank(room string) (level int, name string, ok bool) {
@@ -71,7 +73,7 @@ func TestLayers(t *testing.T) {
 }
 
 // kernelDoor are the rooms that may use raw kernel interfaces.
-var kernelDoor = []string{"internal/sys", "internal/sandbox", "internal/world", "internal/archtest"}
+var kernelDoor = []string{"internal/sys", "internal/uapi", "rewind", "internal/sandbox", "internal/world", "internal/archtest"}
 
 // TestOneDoorToTheKernel: golang.org/x/sys/unix stays in the rooms that are made for it.
 func TestOneDoorToTheKernel(t *testing.T) {
