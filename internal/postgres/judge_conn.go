@@ -1,0 +1,256 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pommelgym/pommel/internal/fault"
+)
+
+const (
+	// statementTimeout ends a query of a task that never ends.
+	statementTimeout = 10 * time.Second
+	// cancelGrace is how long a cancelled query may take to give up its connection.
+	cancelGrace = time.Second
+)
+
+// session are settings that verdicts rest on. They are sent when the connection starts and
+// so win over what the application set for its database or its roles.
+var session = map[string]string{
+	"application_name":   "",
+	"client_encoding":    "UTF8",
+	"timezone":           "UTC",
+	"datestyle":          "ISO, YMD",
+	"intervalstyle":      "postgres",
+	"extra_float_digits": "1",
+	"bytea_output":       "hex",
+	"xmloption":          "content",
+	"lc_monetary":        "C",
+	"lc_numeric":         "C",
+	"lc_time":            "C",
+
+	"standard_conforming_strings": "on",
+	"client_min_messages":         "warning",
+	"row_security":                "on",
+	"jit":                         "off",
+}
+
+// Judge is the judge's connection: it implements Reader. It keeps nothing on the
+// server between two calls (no prepared statement, no transaction, no temporary
+// table), so the server may be put back to an earlier state under it. It may be used
+// by many goroutines; calls run one after the other.
+type Judge struct {
+	mu   sync.Mutex
+	conn *pgconn.PgConn
+	feed feed
+}
+
+var _ Reader = (*Judge)(nil)
+
+// OpenJudge connects as the judge and forgets the changes up to now.
+func OpenJudge(ctx context.Context, dsn string) (*Judge, error) {
+	conn, err := openConn(ctx, dsn, map[string]string{
+		"search_path":                   "pg_catalog, public",
+		"default_transaction_read_only": "on",
+		// All statements of one round trip see one state of the database.
+		"default_transaction_isolation": "repeatable read",
+		// A decoding session is only complete when everything committed is flushed.
+		"synchronous_commit":                  "on",
+		"statement_timeout":                   fmt.Sprint(statementTimeout.Milliseconds()),
+		"idle_in_transaction_session_timeout": "0",
+	})
+	if err != nil {
+		return nil, fault.Wrap(fault.WorldLost, err, "connect as the judge")
+	}
+	j := &Judge{conn: conn}
+	if err := j.Mark(ctx); err != nil {
+		return nil, errors.Join(err, j.Close(ctx))
+	}
+	return j, nil
+}
+
+func openConn(ctx context.Context, dsn string, params map[string]string) (*pgconn.PgConn, error) {
+	cfg, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range []map[string]string{session, params} {
+		for k, v := range m {
+			cfg.RuntimeParams[k] = v
+		}
+	}
+	// A cancelled call must not cost the connection: it was opened before the snapshot
+	// and no other can take its place.
+	cfg.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelGrace}
+	}
+	return pgconn.ConnectConfig(ctx, cfg)
+}
+
+// Close ends the connection.
+func (j *Judge) Close(ctx context.Context) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return closeConn(ctx, j.conn)
+}
+
+func closeConn(ctx context.Context, c *pgconn.PgConn) error {
+	if c.IsClosed() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
+	defer cancel()
+	// The server may be gone already; what counts is that the socket is.
+	_ = c.Close(ctx)
+	return nil
+}
+
+// Query runs one read-only statement.
+func (j *Judge) Query(ctx context.Context, sql string, args ...any) (*Rows, error) {
+	rows, err := j.QueryAll(ctx, []Statement{{SQL: sql, Args: args}})
+	var se *StatementError
+	if errors.As(err, &se) {
+		return nil, se.Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// StatementError says which of several statements failed.
+type StatementError struct {
+	Index int
+	Err   error
+}
+
+func (e *StatementError) Error() string { return fmt.Sprintf("statement %d: %v", e.Index+1, e.Err) }
+func (e *StatementError) Unwrap() error { return e.Err }
+
+// QueryAll runs several read-only statements in one round trip, on one snapshot.
+func (j *Judge) QueryAll(ctx context.Context, statements []Statement) ([]*Rows, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return queryAll(ctx, j.conn, statements)
+}
+
+// queryAll sends unnamed statements and one Sync: PostgreSQL makes one transaction of them.
+func queryAll(ctx context.Context, conn *pgconn.PgConn, statements []Statement) ([]*Rows, error) {
+	batch := &pgconn.Batch{}
+	for i, s := range statements {
+		args, err := encodeArgs(s.Args)
+		if err != nil {
+			return nil, &StatementError{i, err}
+		}
+		batch.ExecParams(s.SQL, args, nil, nil, nil)
+	}
+	res := conn.ExecBatch(ctx, batch)
+	types := pgtype.NewMap()
+	var out []*Rows
+	for res.NextResult() {
+		rows, err := readRows(types, res.ResultReader())
+		if err != nil {
+			_ = res.Close()
+			return nil, &StatementError{len(out), classify(ctx, err)}
+		}
+		out = append(out, rows)
+	}
+	if err := res.Close(); err != nil {
+		return nil, &StatementError{len(out), classify(ctx, err)}
+	}
+	if len(out) != len(statements) {
+		return nil, fault.New(fault.Internal, "%d statements gave %d results", len(statements), len(out))
+	}
+	return out, nil
+}
+
+// classify gives an error its kind. An error about the statement stays without one.
+func classify(ctx context.Context, err error) error {
+	var pg *pgconn.PgError
+	switch {
+	case ctx.Err() != nil:
+		return fault.Wrap(fault.Canceled, err, "query the database")
+	case errors.As(err, &pg) && !strings.HasPrefix(pg.Code, "57P"):
+		return err
+	}
+	return fault.Wrap(fault.WorldLost, err, "query the database")
+}
+
+func readRows(types *pgtype.Map, r *pgconn.ResultReader) (*Rows, error) {
+	rows := &Rows{}
+	for _, f := range r.FieldDescriptions() {
+		rows.Columns = append(rows.Columns, Column{Name: f.Name, OID: f.DataTypeOID})
+	}
+	for r.NextRow() {
+		text := make([]*string, len(rows.Columns))
+		values := make([]any, len(rows.Columns))
+		for i, raw := range r.Values() {
+			if raw == nil {
+				continue
+			}
+			s := string(raw)
+			text[i] = &s
+			values[i] = decode(types, rows.Columns[i].OID, s)
+		}
+		rows.Text = append(rows.Text, text)
+		rows.Values = append(rows.Values, values)
+	}
+	_, err := r.Close()
+	return rows, err
+}
+
+// Writer's connection ------------------------------------------------------------------
+
+// SetupConn is a connection as the application's role that applies a task's setup.
+// Like the judge's it keeps nothing on the server between two calls.
+type SetupConn struct {
+	mu   sync.Mutex
+	conn *pgconn.PgConn
+}
+
+var _ Writer = (*SetupConn)(nil)
+
+// OpenSetup connects as the application's role.
+func OpenSetup(ctx context.Context, dsn string) (*SetupConn, error) {
+	conn, err := openConn(ctx, dsn, map[string]string{"statement_timeout": fmt.Sprint(statementTimeout.Milliseconds())})
+	if err != nil {
+		return nil, fault.Wrap(fault.WorldLost, err, "connect as the application")
+	}
+	return &SetupConn{conn: conn}, nil
+}
+
+// Exec runs one statement.
+func (s *SetupConn) Exec(ctx context.Context, sql string, args ...any) error {
+	err := s.ExecAll(ctx, []Statement{{SQL: sql, Args: args}})
+	var se *StatementError
+	if errors.As(err, &se) {
+		return se.Err
+	}
+	return err
+}
+
+// ExecAll runs statements in one transaction: all of them or none.
+func (s *SetupConn) ExecAll(ctx context.Context, statements []Statement) error {
+	if len(statements) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := queryAll(ctx, s.conn, statements)
+	return err
+}
+
+// Close ends the connection.
+func (s *SetupConn) Close(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return closeConn(ctx, s.conn)
+}
