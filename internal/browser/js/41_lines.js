@@ -1,0 +1,178 @@
+// Lines: what the walk recorded, put in order and written out.
+(() => {
+  const N = P.names;
+
+  const cells = new Set(['cell', 'gridcell', 'columnheader', 'rowheader']);
+  const plain = new Set(['StaticText', 'image', 'link', 'button', 'checkbox', 'radio', 'switch', 'textbox', 'searchbox', 'combobox', 'spinbutton', 'slider', 'generic', 'progressbar', 'meter', 'menuitem']);
+
+  const kids = (w, rec, from) => {
+    const out = [];
+    for (let i = from; i < w.recs.length; i++) if (!w.recs[i].drop && above(w.recs[i]) === rec) out.push(w.recs[i]);
+    return out;
+  };
+
+  // above is the nearest record over r that is kept.
+  const above = (r) => {
+    let u = r.up;
+    while (u && u.drop) u = u.up;
+    return u;
+  };
+
+  // nameIt gives a record the name that its content makes.
+  const nameIt = (w, rec, c) => {
+    rec.name = P.text.shorten(N.tidy(w.chunks.slice(c.chunk).join(''))) || N.after(rec.el, rec.tag);
+    w.size += rec.name.length;
+  };
+
+  // settle ends a record once all below it is known: names it, drops what would only
+  // repeat its name, and folds what says the same in fewer lines.
+  const settle = (w, rec, c) => {
+    if (rec.fromContent) nameIt(w, rec, c);
+    const from = rec.index + 1;
+    if (from === w.recs.length) return;
+    const role = rec.role;
+    if (role === 'row') { row(w, rec, from); return; }
+    if (rec.fromContent || P.roles.interactive.has(role)) repeated(w, rec, from);
+    if (rec.el.localName === 'iframe' || rec.el.localName === 'frame') return;
+    const list = kids(w, rec, from);
+    if (list.length !== 1) {
+      if (rec.given) for (const k of list) if (!k.el && !k.mark && rec.name.includes(k.name)) k.drop = true;
+      return;
+    }
+    const k = list[0];
+    if (!k.el) { // only text: it is the name, unless there is another
+      if (k.mark) return;
+      if (rec.name === '') { rec.name = k.name; k.drop = true; } else if (rec.name.includes(k.name)) k.drop = true;
+      return;
+    }
+    if (rec.name !== '' || rec.attrs.includes('focused')) return;
+    if (role === 'listitem' && rec.attrs === '') rec.drop = true;
+    else if (role === 'generic' && rec.attrs === ', clickable' && P.roles.interactive.has(k.role)) rec.drop = true;
+  };
+
+  const repeated = (w, rec, from) => {
+    for (let i = from; i < w.recs.length; i++) {
+      const k = w.recs[i];
+      if (k.drop) continue;
+      if (!k.el) {
+        if (rec.name.includes(k.name) || (k.mark && rec.name && !/[\p{L}\p{N}]/u.test(k.name))) k.drop = true;
+      } else if (k.role === 'image' && !k.clickable && rec.name.includes(k.name)) k.drop = true;
+    }
+  };
+
+  // row writes a row of simple cells as one line, "a | b | c", with the controls of its
+  // cells below; a row that holds lists, headings or tables keeps its cells as lines.
+  const row = (w, rec, from) => {
+    for (let i = from; i < w.recs.length; i++) {
+      const k = w.recs[i];
+      if (!k.drop && !(plain.has(k.role) || (cells.has(k.role) && k.up === rec))) return;
+    }
+    const texts = [];
+    let header = true;
+    for (let i = from; i < w.recs.length; i++) {
+      const k = w.recs[i];
+      if (cells.has(k.role)) {
+        texts.push(k.name);
+        if (k.role !== 'columnheader') header = false;
+        if (k.attrs === '') k.drop = true;
+        continue;
+      }
+      if (k.drop) continue;
+      if (!texts.length) texts.push('');
+      const at = texts.length - 1;
+      const says = k.role === 'StaticText' || k.role === 'link' || k.role === 'image' || k.role === 'generic' ? k.name : '';
+      if (says) texts[at] += (texts[at] ? ' ' : '') + says;
+      if (!k.el || k.role === 'image') k.drop = true;
+    }
+    while (texts.length && texts[texts.length - 1] === '') texts.pop();
+    if (texts.length) rec.name = texts.join(' | ');
+    if (header && texts.length) rec.attrs += ', header';
+  };
+
+  // write makes the lines, names them with bids in document order, and keeps the records
+  // that got one.
+  const write = (w, max) => {
+    const lines = [], kept = [];
+    let size = 0;
+    for (const r of w.recs) {
+      if (r.drop) { r.d = r.up ? r.up.d : 0; continue; }
+      r.d = r.up ? r.up.d + 1 : 1;
+      let s = '\t'.repeat(Math.min(r.d, 40));
+      if (r.el) {
+        r.bid = P.registry.ids.get(r.el) ?? P.bid(r.el);
+        s += '[' + r.bid + '] ';
+        kept.push(r);
+      }
+      s += r.role + ' ' + P.text.quote(r.name) + (r.value ? ' value=' + P.text.quote(r.value) : '') + r.attrs;
+      size += s.length + 1;
+      if (size > max) { w.cut = w.cut || 'size'; break; }
+      lines.push(s);
+    }
+    return {lines, kept};
+  };
+
+  const field = (s) => s.replace(/[\t\n\r\\]/g, (c) => c === '\t' ? '\\t' : c === '\n' ? '\\n' : c === '\r' ? '\\r' : '\\\\');
+
+  // offset of the content of a frame on the screen of the top one.
+  const frameBox = (f) => {
+    if (!f.host) return {x: 0, y: 0, left: 0, top: 0, right: innerWidth, bottom: innerHeight};
+    if (f.box) return f.box;
+    const o = frameBox(f.up), h = f.host, r = h.getBoundingClientRect(), cs = h.ownerDocument.defaultView.getComputedStyle(h);
+    const x = o.x + r.left + h.clientLeft + parseFloat(cs.paddingLeft), y = o.y + r.top + h.clientTop + parseFloat(cs.paddingTop);
+    f.box = {x, y, left: Math.max(o.left, x), top: Math.max(o.top, y), right: Math.min(o.right, o.x + r.right), bottom: Math.min(o.bottom, o.y + r.bottom)};
+    return f.box;
+  };
+
+  const table = (kept) => {
+    const rows = [];
+    for (const r of kept) {
+      const f = frameBox(r.frame), b = r.el.getBoundingClientRect();
+      const x = f.x + b.left, y = f.y + b.top;
+      const states = r.states ? r.states.join(',') : '';
+      const off = r.states && r.states.includes('disabled');
+      const inter = !off && (r.clickable || P.roles.interactive.has(r.role));
+      const inView = b.width > 0 && b.height > 0 && x < f.right && x + b.width > f.left && y < f.bottom && y + b.height > f.top;
+      rows.push(r.bid + '\t' + r.role + '\t' + field(r.name) + '\t' + field(r.value) + '\t' + states + '\t' +
+        Math.round(x) + '\t' + Math.round(y) + '\t' + Math.round(b.width) + '\t' + Math.round(b.height) + '\t' + r.tag + '\t' + ((inter ? 1 : 0) | (inView ? 2 : 0)));
+    }
+    return rows;
+  };
+
+  const cutLine = {
+    size: (max) => '(cut: the text reached its limit of ' + max + ' bytes; what follows on the page is not shown)',
+    nodes: () => '(cut: the page has more nodes than are read; what follows on the page is not shown)',
+    frames: () => '(cut: iframes were nested too deep to be read)',
+  };
+
+  // fit cuts text at the last line that ends within max bytes of UTF-8.
+  const fit = (text, max) => {
+    if (text.length * 3 <= max) return text;
+    const buf = new Uint8Array(max);
+    const {read} = new TextEncoder().encodeInto(text, buf);
+    if (read === text.length) return text;
+    return text.slice(0, text.lastIndexOf('\n', read));
+  };
+
+  const scrollLine = (s) => s[3] > s[5] + 1 || s[2] > s[4] + 1 ?
+    '(page of ' + s[2] + ' x ' + s[3] + ' px; in view: x ' + s[0] + ' to ' + (s[0] + s[4]) + ', y ' + s[1] + ' to ' + (s[1] + s[5]) + ')' : '';
+
+  const render = (w, opts) => {
+    const e = document.scrollingElement || document.documentElement;
+    const scroll = e ? [Math.round(e.scrollLeft), Math.round(e.scrollTop), e.scrollWidth, e.scrollHeight, e.clientWidth, e.clientHeight] : [0, 0, 0, 0, 0, 0];
+    const title = N.tidy(document.title).toWellFormed();
+    const {lines, kept} = write(w, w.max);
+    const a = w.active;
+    const focused = a && a !== document.body && a !== document.documentElement ? P.bid(a) : '';
+    const rows = opts.elements ? table(kept) : [];
+    const tail = scrollLine(scroll);
+    let text = "RootWebArea " + P.text.quote(title) + (focused ? '' : ', focused') + '\n' + lines.join('\n');
+    text = text.toWellFormed().replaceAll('\u0000', '\ufffd');
+    const fitted = fit(text, w.max);
+    if (fitted !== text) w.cut = w.cut || 'size';
+    text = fitted + (w.cut ? '\n' + cutLine[w.cut](w.max) : '') + (tail ? '\n' + tail : '');
+    const head = JSON.stringify({url: location.href, title, focused, truncated: w.cut !== '', elements: rows.length, scroll});
+    return head + '\n' + (rows.length ? rows.join('\n').toWellFormed().replaceAll('\u0000', '\ufffd') + '\n' : '') + text;
+  };
+
+  P.lines = {settle, render};
+})();
