@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -13,6 +14,8 @@ import (
 
 // feed is the client's side of the row-change feed.
 type feed struct {
+	mu   sync.Mutex
+	conn *pgconn.PgConn
 	// seen is the end of the log when the feed was last read.
 	seen    pglogrepl.LSN
 	changes []Change
@@ -20,7 +23,12 @@ type feed struct {
 }
 
 const (
-	logEnd = `SELECT pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()`
+	// logEnd tells how far the log was written, how far it was flushed, and how far the
+	// slot has confirmed it.
+	logEnd = `SELECT pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn(), s.confirmed_flush_lsn
+FROM pg_replication_slots s WHERE s.slot_name = '` + feedName + `'`
+
+	insertEnd = `SELECT pg_current_wal_insert_lsn()`
 
 	// takeChanges decodes what was committed since the last call and moves the slot on.
 	takeChanges = `SELECT data FROM pg_logical_slot_get_binary_changes('` + feedName + `', NULL, NULL,
@@ -43,112 +51,124 @@ WHERE a.attgenerated <> '' AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`
 // Dirty asks for the end of the log, and nothing else. Every committed transaction that
 // wrote moves it; so may a few other things, which make an idle world look dirty at times.
 func (j *Judge) Dirty(ctx context.Context) (bool, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	end, _, err := j.end(ctx)
-	return end != j.feed.seen, err
-}
-
-// end is how far the log was written and how far it was flushed.
-func (j *Judge) end(ctx context.Context) (inserted, flushed pglogrepl.LSN, err error) {
-	rows, err := queryAll(ctx, j.conn, []Statement{{SQL: logEnd}})
+	rows, err := j.Query(ctx, insertEnd)
 	if err != nil {
-		return 0, 0, err
+		return false, fault.Wrap(fault.WorldLost, err, "read the end of the log")
 	}
-	return parseEnd(rows[0])
-}
-
-func parseEnd(rows *Rows) (inserted, flushed pglogrepl.LSN, err error) {
-	if inserted, err = pglogrepl.ParseLSN(*rows.Text[0][0]); err != nil {
-		return 0, 0, fmt.Errorf("read the end of the log: %w", err)
+	end, err := pglogrepl.ParseLSN(*rows.Text[0][0])
+	if err != nil {
+		return false, fmt.Errorf("read the end of the log: %w", err)
 	}
-	if flushed, err = pglogrepl.ParseLSN(*rows.Text[0][1]); err != nil {
-		return 0, 0, fmt.Errorf("read the end of the log: %w", err)
-	}
-	return inserted, flushed, nil
+	j.feed.mu.Lock()
+	defer j.feed.mu.Unlock()
+	return end != j.feed.seen, nil
 }
 
 // Mark forgets all changes up to now.
 func (j *Judge) Mark(ctx context.Context) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	end, err := j.flushedEnd(ctx)
+	f := &j.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	end, err := f.flushedEnd(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := queryAll(ctx, j.conn, []Statement{{SQL: skipChanges}}); err != nil {
-		return fault.Wrap(fault.WorldLost, err, "skip row changes")
+	if end.confirmed < end.flushed {
+		if _, err := queryAll(ctx, f.conn, []Statement{{SQL: skipChanges}}); err != nil {
+			return fault.Wrap(fault.WorldLost, err, "skip row changes")
+		}
 	}
-	j.feed = feed{seen: end}
+	f.seen, f.changes, f.commit = end.inserted, nil, 0
 	return nil
 }
 
-// flushedEnd is the end of the log, once all of it is flushed.
-func (j *Judge) flushedEnd(ctx context.Context) (pglogrepl.LSN, error) {
-	const tries = 5
-	var end pglogrepl.LSN
-	for range tries {
-		inserted, flushed, err := j.end(ctx)
-		if err != nil {
-			return 0, fault.Wrap(fault.WorldLost, err, "read the end of the log")
+// Changes reads what was committed since the last call and returns everything since Mark.
+func (j *Judge) Changes(ctx context.Context) ([]Change, error) {
+	f := &j.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	end, err := f.flushedEnd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if end.inserted != f.seen {
+		if err := f.take(ctx); err != nil {
+			return nil, fault.Wrap(fault.WorldLost, err, "read row changes")
 		}
-		if end = inserted; flushed >= inserted {
+		f.seen = end.inserted
+	}
+	return f.changes[:len(f.changes):len(f.changes)], nil
+}
+
+type logPosition struct {
+	inserted, flushed, confirmed pglogrepl.LSN
+}
+
+// flushedEnd is the end of the log, once all of it is flushed.
+func (f *feed) flushedEnd(ctx context.Context) (logPosition, error) {
+	const tries = 5
+	var end logPosition
+	for range tries {
+		var err error
+		if end, err = f.end(ctx); err != nil {
+			return end, fault.Wrap(fault.WorldLost, err, "read the end of the log")
+		}
+		if end.flushed >= end.inserted {
 			break
 		}
-		if _, err := queryAll(ctx, j.conn, []Statement{{SQL: flushLog}}); err != nil {
-			return 0, fault.Wrap(fault.WorldLost, err, "flush the log")
+		if _, err := queryAll(ctx, f.conn, []Statement{{SQL: flushLog}}); err != nil {
+			return end, fault.Wrap(fault.WorldLost, err, "flush the log")
 		}
 	}
 	return end, nil
 }
 
-// Changes reads what was committed since the last call and returns everything since Mark.
-func (j *Judge) Changes(ctx context.Context) ([]Change, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	end, err := j.flushedEnd(ctx)
+func (f *feed) end(ctx context.Context) (p logPosition, err error) {
+	rows, err := queryAll(ctx, f.conn, []Statement{{SQL: logEnd}})
 	if err != nil {
-		return nil, err
+		return p, err
 	}
-	if end != j.feed.seen {
-		if err := j.take(ctx); err != nil {
-			return nil, fault.Wrap(fault.WorldLost, err, "read row changes")
+	if len(rows[0].Text) != 1 {
+		return p, fault.New(fault.Internal, "the database was not prepared for the row-change feed")
+	}
+	for i, into := range []*pglogrepl.LSN{&p.inserted, &p.flushed, &p.confirmed} {
+		if *into, err = pglogrepl.ParseLSN(*rows[0].Text[0][i]); err != nil {
+			return p, err
 		}
-		j.feed.seen = end
 	}
-	return j.feed.changes[:len(j.feed.changes):len(j.feed.changes)], nil
+	return p, nil
 }
 
 // take decodes the new part of the log. What it has read from the slot is gone from
 // there, so a failure after that point loses the feed.
-func (j *Judge) take(ctx context.Context) error {
-	raw, generated, err := j.decodeLog(ctx)
+func (f *feed) take(ctx context.Context) error {
+	raw, generated, err := f.decodeLog(ctx)
 	if err != nil {
 		return err
 	}
-	p := parser{feed: &j.feed, types: pgtype.NewMap(), relations: map[uint32]*pglogrepl.RelationMessage{}}
-	first := len(j.feed.changes)
+	p := parser{feed: f, types: pgtype.NewMap(), relations: map[uint32]*pglogrepl.RelationMessage{}}
+	first := len(f.changes)
 	for _, msg := range raw {
 		if err := p.message(msg); err != nil {
 			return err
 		}
 	}
-	if err := j.fillGenerated(ctx, p, j.feed.changes[first:], generated); err != nil {
+	if err := p.fillGenerated(ctx, f.changes[first:], generated); err != nil {
 		return err
 	}
-	for i := range j.feed.changes[first:] {
-		c := &j.feed.changes[first+i]
+	for i := range f.changes[first:] {
+		c := &f.changes[first+i]
 		c.Old, c.New = c.OldRow.values(p.types), c.NewRow.values(p.types)
 	}
 	return nil
 }
 
 // decodeLog gives the messages of the output plugin and the generated columns of all tables.
-func (j *Judge) decodeLog(ctx context.Context) (raw [][]byte, generated *Rows, err error) {
+func (f *feed) decodeLog(ctx context.Context) (raw [][]byte, generated *Rows, err error) {
 	batch := &pgconn.Batch{}
 	batch.ExecParams(takeChanges, nil, nil, nil, []int16{pgtype.BinaryFormatCode})
 	batch.ExecParams(generatedColumns, nil, nil, nil, nil)
-	res := j.conn.ExecBatch(ctx, batch)
+	res := f.conn.ExecBatch(ctx, batch)
 	for n := 0; res.NextResult(); n++ {
 		r := res.ResultReader()
 		if n == 1 {

@@ -16,6 +16,9 @@ type parser struct {
 	feed      *feed
 	types     *pgtype.Map
 	relations map[uint32]*pglogrepl.RelationMessage
+	// begun is set between the start of a transaction and its first row: one without
+	// rows (of temporary tables, or of DDL) is sent by some versions and has no number.
+	begun bool
 	// from are the relations of the parsed changes, for what comes after parsing.
 	from []uint32
 }
@@ -27,7 +30,7 @@ func (p *parser) message(raw []byte) error {
 	}
 	switch m := msg.(type) {
 	case *pglogrepl.BeginMessage:
-		p.feed.commit++
+		p.begun = true
 	case *pglogrepl.RelationMessage:
 		p.relations[m.RelationID] = m
 	case *pglogrepl.InsertMessage:
@@ -50,6 +53,10 @@ func (p *parser) row(op string, relation uint32, before, after *pglogrepl.TupleD
 	rel, ok := p.relations[relation]
 	if !ok {
 		return fmt.Errorf("parse row change: relation %d was not described", relation)
+	}
+	if p.begun {
+		p.begun = false
+		p.feed.commit++
 	}
 	c := Change{Schema: rel.Namespace, Table: rel.RelationName, Op: op, Commit: p.feed.commit, Seq: len(p.feed.changes) + 1}
 	var err error
@@ -102,7 +109,7 @@ type generatedColumn struct {
 
 // fillGenerated computes the generated columns, which the output plugin leaves out. Their
 // expressions are immutable, so computing them again gives what the table holds.
-func (j *Judge) fillGenerated(ctx context.Context, p parser, changes []Change, listed *Rows) error {
+func (p *parser) fillGenerated(ctx context.Context, changes []Change, listed *Rows) error {
 	byRelation := map[uint32][]generatedColumn{}
 	for _, r := range listed.Text {
 		relation, err1 := strconv.ParseUint(*r[0], 10, 32)
@@ -132,7 +139,7 @@ func (j *Judge) fillGenerated(ctx context.Context, p parser, changes []Change, l
 	if len(statements) == 0 {
 		return nil
 	}
-	got, err := queryAll(ctx, j.conn, statements)
+	got, err := queryAll(ctx, p.feed.conn, statements)
 	if err != nil {
 		return fmt.Errorf("compute generated columns: %w", err)
 	}

@@ -43,13 +43,16 @@ var session = map[string]string{
 	"jit":                         "off",
 }
 
-// Judge is the judge's connection: it implements Reader. It keeps nothing on the
+// Judge holds the judge's connections: it implements Reader. It keeps nothing on the
 // server between two calls (no prepared statement, no transaction, no temporary
-// table), so the server may be put back to an earlier state under it. It may be used
-// by many goroutines; calls run one after the other.
+// table), so the server may be put back to an earlier state under it; Mark is then the
+// first call. It may be used by many goroutines. Queries run one after the other, and
+// beside them the calls about the feed.
 type Judge struct {
 	mu   sync.Mutex
 	conn *pgconn.PgConn
+	// The feed has a connection of its own: decoding the log makes a server process
+	// forget its caches, which the next query would pay for.
 	feed feed
 }
 
@@ -57,7 +60,7 @@ var _ Reader = (*Judge)(nil)
 
 // OpenJudge connects as the judge and forgets the changes up to now.
 func OpenJudge(ctx context.Context, dsn string) (*Judge, error) {
-	conn, err := openConn(ctx, dsn, map[string]string{
+	params := map[string]string{
 		"search_path":                   "pg_catalog, public",
 		"default_transaction_read_only": "on",
 		// All statements of one round trip see one state of the database.
@@ -66,11 +69,15 @@ func OpenJudge(ctx context.Context, dsn string) (*Judge, error) {
 		"synchronous_commit":                  "on",
 		"statement_timeout":                   fmt.Sprint(statementTimeout.Milliseconds()),
 		"idle_in_transaction_session_timeout": "0",
-	})
+	}
+	conn, err := openConn(ctx, dsn, params)
 	if err != nil {
 		return nil, fault.Wrap(fault.WorldLost, err, "connect as the judge")
 	}
 	j := &Judge{conn: conn}
+	if j.feed.conn, err = openConn(ctx, dsn, params); err != nil {
+		return nil, errors.Join(fault.Wrap(fault.WorldLost, err, "connect as the judge"), closeConn(ctx, conn))
+	}
 	if err := j.Mark(ctx); err != nil {
 		return nil, errors.Join(err, j.Close(ctx))
 	}
@@ -95,11 +102,13 @@ func openConn(ctx context.Context, dsn string, params map[string]string) (*pgcon
 	return pgconn.ConnectConfig(ctx, cfg)
 }
 
-// Close ends the connection.
+// Close ends the connections.
 func (j *Judge) Close(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return closeConn(ctx, j.conn)
+	j.feed.mu.Lock()
+	defer j.feed.mu.Unlock()
+	return errors.Join(closeConn(ctx, j.conn), closeConn(ctx, j.feed.conn))
 }
 
 func closeConn(ctx context.Context, c *pgconn.PgConn) error {
@@ -205,52 +214,4 @@ func readRows(types *pgtype.Map, r *pgconn.ResultReader) (*Rows, error) {
 	}
 	_, err := r.Close()
 	return rows, err
-}
-
-// Writer's connection ------------------------------------------------------------------
-
-// SetupConn is a connection as the application's role that applies a task's setup.
-// Like the judge's it keeps nothing on the server between two calls.
-type SetupConn struct {
-	mu   sync.Mutex
-	conn *pgconn.PgConn
-}
-
-var _ Writer = (*SetupConn)(nil)
-
-// OpenSetup connects as the application's role.
-func OpenSetup(ctx context.Context, dsn string) (*SetupConn, error) {
-	conn, err := openConn(ctx, dsn, map[string]string{"statement_timeout": fmt.Sprint(statementTimeout.Milliseconds())})
-	if err != nil {
-		return nil, fault.Wrap(fault.WorldLost, err, "connect as the application")
-	}
-	return &SetupConn{conn: conn}, nil
-}
-
-// Exec runs one statement.
-func (s *SetupConn) Exec(ctx context.Context, sql string, args ...any) error {
-	err := s.ExecAll(ctx, []Statement{{SQL: sql, Args: args}})
-	var se *StatementError
-	if errors.As(err, &se) {
-		return se.Err
-	}
-	return err
-}
-
-// ExecAll runs statements in one transaction: all of them or none.
-func (s *SetupConn) ExecAll(ctx context.Context, statements []Statement) error {
-	if len(statements) == 0 {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err := queryAll(ctx, s.conn, statements)
-	return err
-}
-
-// Close ends the connection.
-func (s *SetupConn) Close(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return closeConn(ctx, s.conn)
 }
