@@ -25,7 +25,7 @@
     article: 'article', aside: 'complementary', audio: 'Audio', blockquote: 'blockquote', button: 'button',
     canvas: 'Canvas', datalist: 'listbox', dd: 'definition', details: 'group', dialog: 'dialog', dl: 'list',
     dt: 'term', embed: 'Embed', fieldset: 'group', figure: 'figure', frame: 'Iframe', h1: 'heading', h2: 'heading', h3: 'heading',
-    h4: 'heading', h5: 'heading', h6: 'heading', hr: 'separator', iframe: 'Iframe', img: 'image', li: 'listitem',
+    h4: 'heading', h5: 'heading', h6: 'heading', hr: 'separator', iframe: 'Iframe', li: 'listitem',
     main: 'main', math: 'math', menu: 'list', meter: 'meter', nav: 'navigation', object: 'Embed', ol: 'list', optgroup: 'group',
     option: 'option', output: 'status', progress: 'progressbar', search: 'search', summary: 'button', svg: 'image', table: 'table',
     td: 'cell', textarea: 'textbox', th: 'columnheader', tr: 'row', ul: 'list', video: 'Video',
@@ -40,7 +40,7 @@
   const skipped = set('script style head noscript template link meta base title source track param wbr datalist area map col colgroup rp');
 
   // Tags that begin and end a line of text, by the browser's own style sheet.
-  const block = set('address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol optgroup option p pre search section summary table tbody td tfoot th thead tr ul');
+  const block = set('address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol optgroup option p pre search section summary svg table tbody td tfoot th thead tr ul');
 
   // Tags that attachShadow accepts, besides names with a dash.
   const hosts = set('article aside blockquote body div footer h1 h2 h3 h4 h5 h6 header main nav p section span');
@@ -61,6 +61,7 @@
         if (t === undefined || t === 'searchbox') return el.list ? 'combobox' : t || 'textbox';
         return t;
       }
+      case 'img': return el.alt === '' && el.hasAttribute('alt') && !el.title && !el.hasAttribute('aria-label') ? 'generic' : 'image';
       case 'select': return el.multiple || el.size > 1 ? 'listbox' : 'combobox';
       case 'header': return sectioned ? 'generic' : 'banner';
       case 'footer': return sectioned ? 'generic' : 'contentinfo';

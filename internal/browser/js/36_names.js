@@ -73,7 +73,6 @@
         }
         return labelText(el);
       case 'select': case 'textarea': case 'meter': case 'progress': case 'output': return labelText(el);
-      case 'button': return labelText(el);
       case 'img': return el.alt;
       case 'fieldset': return firstChildText(el, 'legend');
       case 'table': return firstChildText(el, 'caption');

@@ -7,6 +7,7 @@
 (() => {
   const zero = '(?<![\\d.])0(?:px|em|rem|%|pt|vw|vh)?(?![\\d.%a-z])';
   const hiding = new RegExp([
+    'content-visibility: ?hidden',
     '(?<![\\w-])clip(?:-path)?:(?! ?(?:auto|none))',
     '(?<![\\w-])font(?:-size)?:[^;]*' + zero,
     '(?<![\\w-])(?:left|right|top|bottom|inset[a-z-]*|margin[a-z-]*|text-indent):[^;]*-(?:\\d{3,}|\\d+(?:\\.\\d+)?(?:vw|vh|%))',
@@ -79,6 +80,7 @@
     for (const s of root.styleSheets) if (!s.disabled) take(s);
     for (const s of root.adoptedStyleSheets) take(s);
     const out = {hide: select(root, hide), point: select(root, point), scroll: select(root, scroll)};
+    for (const el of root.querySelectorAll('[hidden="until-found" i]')) out.hide.add(el);
     for (const el of root.querySelectorAll('[style]')) {
       const text = el.style.cssText;
       if (hiding.test(text)) out.hide.add(el);
@@ -151,7 +153,7 @@
   const test = (el) => {
     const cs = getComputedStyle(el);
     const box = el.getBoundingClientRect();
-    if (clipped(cs, el, box)) return 1;
+    if (cs.contentVisibility === 'hidden' || clipped(cs, el, box)) return 1;
     if (cs.display !== 'contents') {
       if ((box.width === 0 && el.offsetWidth > 0) || (box.height === 0 && el.offsetHeight > 0)) return 1; // scaled to nothing
       if ((box.right <= 0 || box.bottom <= 0) && offPage(el, cs, box)) return 1;

@@ -243,8 +243,11 @@
       if (seen === 2) flags |= CLEAR;
       if (seen === 3) return {flags, rec: null, seen, role: 'generic', editor: false};
       if (flags & CLIPPED || (flags & CLEAR && !(F.isControl(tag) && F.reachable(el)))) return {flags, rec: null, seen, role, editor: false};
-      if (role === 'Iframe' && !(el.offsetWidth > 0 && el.offsetHeight > 0)) return null;
-      if (flags & ATOMIC && !R.interactive.has(role)) return {flags, rec: null, seen, role, editor: false};
+      if (role === 'Iframe' && !(el.clientWidth > 1 && el.clientHeight > 1)) return null;
+      if (flags & ATOMIC && !R.interactive.has(role)) {
+        if (role === 'image' && !(flags & UNNAMED)) this.chunks.push(' ', N.before(el, tag, at & A['aria-label'], at & A['aria-labelledby']), ' ');
+        return {flags, rec: null, seen, role, editor: false};
+      }
       const rec = this.record(el, tag, at, role, flags, up, {clickable, scroller, label, editor});
       if (clickable || R.interactive.has(rec.role)) flags |= CLICK;
       if ((label && label.named) || editor) flags |= QUIET;
@@ -267,7 +270,7 @@
       const of = x.label && x.label.stands ? x.label.control : el;
       F.state(rec, of, of.localName, of !== el || (at & ARIA) !== 0, x.editor);
       if (el === this.active) F.add(rec, 'focused');
-      if (x.clickable && role === 'generic') F.add(rec, 'clickable');
+      if (x.clickable) F.add(rec, 'clickable');
       if (x.scroller) rec.attrs += ', scrolled=' + quote(x.scroller);
       if (flags & AXHIDDEN) F.add(rec, 'hidden_from_ax');
       if (flags & INERT && R.interactive.has(role)) F.add(rec, 'inert');
@@ -325,6 +328,7 @@
       if (c.block || rec) this.flush();
       if (rec) {
         P.lines.settle(this, rec, c);
+        if (rec.role === 'group' || rec.role === 'menu' || rec.role === 'list') this.branch(c);
         if (rec.given || rec.el.localName === 'select' || rec.role === 'image' || c.editor) {
           this.chunks.length = c.chunk;
           if (!(c.flags & UNNAMED)) this.chunks.push(' ', rec.given ? rec.name : rec.value, ' ');
@@ -332,6 +336,17 @@
         if (!this.naming()) this.chunks.length = 0;
       }
       if (c.block) { if (this.chunks.length) this.chunks.push(' '); this.textEl = null; }
+    }
+
+    // branch leaves the names of what hangs below a tree or menu item out of the item's own.
+    branch(c) {
+      for (let i = this.depth; i >= 0; i--) {
+        const r = this.stack[i].own;
+        if (r && r.fromContent) {
+          if (r.role === 'treeitem' || r.role.startsWith('menuitem')) this.chunks.length = c.chunk;
+          return;
+        }
+      }
     }
 
     // naming says whether some open element will take its name from the chunks.

@@ -46,7 +46,7 @@
       return;
     }
     if (rec.name !== '' || rec.attrs.includes('focused')) return;
-    if (role === 'listitem' && rec.attrs === '') rec.drop = true;
+    if ((role === 'listitem' || role === 'group') && rec.attrs === '') rec.drop = true;
     else if (role === 'generic' && rec.attrs === ', clickable' && P.roles.interactive.has(k.role)) rec.drop = true;
   };
 
@@ -55,7 +55,7 @@
       const k = w.recs[i];
       if (k.drop) continue;
       if (!k.el) {
-        if (rec.name.includes(k.name) || (k.mark && rec.name && !/[\p{L}\p{N}]/u.test(k.name))) k.drop = true;
+        if (rec.name.includes(k.name) || (rec.name && !/[\p{L}\p{N}]/u.test(k.name))) k.drop = true;
       } else if (k.role === 'image' && !k.clickable && rec.name.includes(k.name)) k.drop = true;
     }
   };
@@ -67,23 +67,26 @@
       const k = w.recs[i];
       if (!k.drop && !(plain.has(k.role) || (cells.has(k.role) && k.up === rec))) return;
     }
-    const texts = [];
-    let header = true;
+    const texts = [], stay = [];
+    let header = true, head = false;
     for (let i = from; i < w.recs.length; i++) {
       const k = w.recs[i];
       if (cells.has(k.role)) {
         texts.push(k.name);
         if (k.role !== 'columnheader') header = false;
         if (k.attrs === '') k.drop = true;
+        else if (k.name === '') stay.push([k, texts.length - 1]);
+        head = k.role === 'columnheader';
         continue;
       }
       if (k.drop) continue;
       if (!texts.length) texts.push('');
       const at = texts.length - 1;
-      const says = k.role === 'StaticText' || k.role === 'link' || k.role === 'image' || k.role === 'generic' ? k.name : '';
+      const says = k.role === 'StaticText' || k.role === 'link' || k.role === 'image' || k.role === 'generic' || (head && k.role === 'button') ? k.name : '';
       if (says) texts[at] += (texts[at] ? ' ' : '') + says;
       if (!k.el || k.role === 'image') k.drop = true;
     }
+    for (const [k, at] of stay) k.name = texts[at];
     while (texts.length && texts[texts.length - 1] === '') texts.pop();
     if (texts.length) rec.name = texts.join(' | ');
     if (header && texts.length) rec.attrs += ', header';

@@ -30,7 +30,7 @@
       if (name) s += '\n<!-- iframe ' + name + ': ' + d.URL + ' -->\n';
       s += ofDocument(d);
       for (const f of d.querySelectorAll('iframe, frame')) {
-        if (f.contentDocument && todo.length < 100) todo.push({d: f.contentDocument, name: P.bid(f)});
+        if (f.contentDocument && todo.length < 100) todo.push({d: f.contentDocument, name: P.registry.ids.get(f) || '(not shown)'});
       }
     }
     s = s.toWellFormed().replaceAll('\u0000', '\ufffd');
