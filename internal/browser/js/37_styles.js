@@ -1,5 +1,5 @@
-// Styles: which elements might be hidden by other means than display and visibility,
-// might be clickable by their cursor, or might scroll.
+// Styles: which elements might be hidden by other means than display, might be clickable
+// by their cursor, or might scroll.
 //
 // Asking Chromium for a computed style or a box costs microseconds, for every element of
 // a page milliseconds. Few rules of a style sheet can hide anything, so their selectors are
@@ -16,6 +16,7 @@
     '(?<![\\w-])(?:max-)?(?:width|height|inline-size|block-size): ?(?:' + zero + '|1px)',
     '(?<![\\w-])(?:clip|clip-path|font|font-size|left|right|top|bottom|text-indent|transform|translate|scale|max-height|max-width):[^;]*var\\(',
   ].join('|'));
+  const dimming = /(?<![\w-])visibility:[^;]*(?:hidden|collapse|var\()|(?<![\w-])opacity: ?(?:0?\.?0*(?:%|;|\s|$)|var\()|(?<![\w-])filter:[^;]*opacity/;
   const pointing = /cursor:[^;]*pointer/;
   const scrolling = /overflow(?:-[a-z]+)?:[^;]*(?:auto|scroll)/;
 
@@ -38,9 +39,10 @@
   };
 
   const add = (text, sel, into) => {
-    const hides = hiding.test(text), points = pointing.test(text), scrolls = scrolling.test(text);
-    if (!(hides || points || scrolls) || !valid(sel)) return;
+    const hides = hiding.test(text), dims = dimming.test(text), points = pointing.test(text), scrolls = scrolling.test(text);
+    if (!(hides || dims || points || scrolls) || !valid(sel)) return;
     if (hides) into.hide.push(sel);
+    if (dims) into.dim.push(sel);
     if (points) into.point.push(sel);
     if (scrolls) into.scroll.push(sel);
   };
@@ -50,6 +52,7 @@
       collect(sheet.cssRules, '', into);
     } catch { // a sheet of another origin cannot be read: then every element is a candidate
       into.hide.push('*');
+      into.dim.push('*');
       into.point.push('*');
       into.scroll.push('*');
     }
@@ -63,32 +66,32 @@
     const last = n > 0 ? sheet.cssRules[n - 1].cssText : '';
     let c = sheets.get(sheet);
     if (!c || c.n !== n || c.last !== last) {
-      c = {n, last, hide: [], point: [], scroll: []};
+      c = {n, last, hide: [], dim: [], point: [], scroll: []};
       collectSheet(sheet, c);
       sheets.set(sheet, c);
     }
     return c;
   };
 
-  const none = new Set();
   const select = (root, list) => list.length ? new Set(root.querySelectorAll(list.join(','))) : new Set();
 
   // P.styles.of gives the candidates below a document or shadow root.
   const of = (root) => {
-    const hide = [], point = [], scroll = [];
-    const take = (s) => { const c = ofSheet(s); hide.push(...c.hide); point.push(...c.point); scroll.push(...c.scroll); };
+    const hide = [], dim = [], point = [], scroll = [];
+    const take = (s) => { const c = ofSheet(s); hide.push(...c.hide); dim.push(...c.dim); point.push(...c.point); scroll.push(...c.scroll); };
     for (const s of root.styleSheets) if (!s.disabled) take(s);
     for (const s of root.adoptedStyleSheets) take(s);
-    const out = {hide: select(root, hide), point: select(root, point), scroll: select(root, scroll)};
+    const out = {hide: select(root, hide), dim: select(root, dim), point: select(root, point), scroll: select(root, scroll)};
     for (const el of root.querySelectorAll('[hidden="until-found" i]')) out.hide.add(el);
     for (const el of root.querySelectorAll('[style]')) {
       const text = el.style.cssText;
       if (hiding.test(text)) out.hide.add(el);
+      if (dimming.test(text)) out.dim.add(el);
       if (pointing.test(text)) out.point.add(el);
       if (scrolling.test(text)) out.scroll.add(el);
     }
     if (root.getAnimations) for (const a of root.getAnimations()) {
-      if (a.effect && a.effect.target) out.hide.add(a.effect.target);
+      if (a.effect && a.effect.target) { out.hide.add(a.effect.target); out.dim.add(a.effect.target); }
     }
     return out;
   };
@@ -163,5 +166,5 @@
     return cs.fontSize === '0px' ? 2 : 0;
   };
 
-  P.styles = {of, test, none, parentOf};
+  P.styles = {of, test, parentOf};
 })();

@@ -24,13 +24,17 @@
   const LAYOUT = 256;   // inside a table that is for layout
   const PRE = 512;      // line breaks count
   const INERT = 1024;
+  const DIM = 4096;     // visibility or opacity may be in play here
 
   const all = {visibilityProperty: true, opacityProperty: true};
   const byOpacity = {opacityProperty: true}, byVisibility = {visibilityProperty: true};
 
   // look says what can be seen of an element:
   // 0 nothing of it, 1 itself, 2 it is transparent, 3 not itself but perhaps what it holds.
-  const look = (el) => {
+  // A width is the cheapest proof of being rendered; it says nothing of what closed details
+  // and content-visibility skip, which the walk does not enter, and of visibility and opacity.
+  const look = (el, flags) => {
+    if (!(flags & DIM) && el.offsetWidth > 0) return 1;
     if (el.checkVisibility(all)) return 1;
     if (el.checkVisibility()) {
       if (!el.checkVisibility(byVisibility)) return 3;
@@ -39,7 +43,7 @@
     const cs = getComputedStyle(el); // display: contents has no box, but what it holds has
     if (cs.display !== 'contents') return 0;
     const up = S.parentOf(el);
-    const v = up ? look(up) : 1;
+    const v = up ? look(up, DIM) : 1;
     return v === 0 ? 0 : cs.visibility !== 'visible' ? 3 : v === 3 ? 1 : v;
   };
 
@@ -68,6 +72,7 @@
       this.depth = -1;
       this.frames = 0;
       this.active = null;
+      this.namers = 0;    // open elements that take their name from the chunks
       this.styles = new WeakMap();
     }
 
@@ -124,7 +129,7 @@
     gone(c) {
       let i = this.depth;
       c.next = null; c.list = null;
-      while (i > 0 && this.stack[i - 1].seen === 0 && this.stack[i - 1].el.nodeType === 1 && look(this.stack[i - 1].el) === 0) {
+      while (i > 0 && this.stack[i - 1].seen === 0 && this.stack[i - 1].el.nodeType === 1 && look(this.stack[i - 1].el, DIM) === 0) {
         i--;
         this.stack[i].next = null; this.stack[i].list = null;
       }
@@ -137,13 +142,13 @@
         t = t.replace(/\s+/g, ' ');
         if (t === ' ') {
           if (this.run && !this.run.endsWith(' ')) this.run += ' ';
-          if (this.chunks.length) this.chunks.push(' ');
+          if (this.namers) this.chunks.push(' ');
           return;
         }
       } else if (t.length > maxString) t = shorten(t);
       if (!t) return;
       if (c.seen === 0) {
-        c.seen = look(c.el);
+        c.seen = look(c.el, c.flags);
         if (c.seen === 0) { this.gone(c); return; }
         if (c.seen === 2) c.flags |= CLEAR;
       }
@@ -151,7 +156,7 @@
       if (c.flags & TINY && getComputedStyle(c.el).fontSize === '0px') return;
       if (this.textEl !== c.el && this.textEl) this.join(t, c.el);
       this.textEl = c.el;
-      if (!(c.flags & UNNAMED)) this.chunks.push(t);
+      if (this.namers && !(c.flags & UNNAMED)) this.chunks.push(t);
       if (c.flags & (UNPAINTED | QUIET)) return;
       const mark = (c.flags & AXHIDDEN) !== 0;
       if (this.run && (this.runRec !== c.rec || this.runMark !== mark)) this.flush();
@@ -167,7 +172,7 @@
       if (!last || last.endsWith(' ') || last.endsWith('\n') || t.startsWith(' ')) return;
       const from = this.textEl;
       if ((from.contains(el) || inline(from)) && (el.contains(from) || inline(el))) return;
-      this.chunks.push(' ');
+      if (this.namers) this.chunks.push(' ');
       if (this.run) this.run += ' ';
     }
 
@@ -181,7 +186,7 @@
 
     line() {
       this.flush();
-      if (this.chunks.length) this.chunks.push(' ');
+      if (this.namers) this.chunks.push(' ');
       this.textEl = null;
     }
 
@@ -206,6 +211,7 @@
         else if (t === 1) flags |= CLIPPED;
         else if (t === 3) flags |= QUIET;
       }
+      if (up.style.dim.size && up.style.dim.has(el)) flags |= DIM;
       const block = R.block.has(tag);
       if (block) this.line();
       const o = this.role(el, tag, at, role, flags, up);
@@ -238,14 +244,14 @@
         if (label && label.named) flags |= QUIET;
         return {flags, rec: null, seen, role, editor: false};
       }
-      seen = look(el);
+      seen = look(el, flags);
       if (seen === 0) return null;
       if (seen === 2) flags |= CLEAR;
       if (seen === 3) return {flags, rec: null, seen, role: 'generic', editor: false};
       if (flags & CLIPPED || (flags & CLEAR && !(F.isControl(tag) && F.reachable(el)))) return {flags, rec: null, seen, role, editor: false};
       if (role === 'Iframe' && !(el.clientWidth > 1 && el.clientHeight > 1)) return null;
       if (flags & ATOMIC && !R.interactive.has(role)) {
-        if (role === 'image' && !(flags & UNNAMED)) this.chunks.push(' ', N.before(el, tag, at & A['aria-label'], at & A['aria-labelledby']), ' ');
+        if (role === 'image' && this.namers && !(flags & UNNAMED)) this.chunks.push(' ', N.before(el, tag, at & A['aria-label'], at & A['aria-labelledby']), ' ');
         return {flags, rec: null, seen, role, editor: false};
       }
       const rec = this.record(el, tag, at, role, flags, up, {clickable, scroller, label, editor});
@@ -285,6 +291,7 @@
       let first = el.firstChild, list = null, style = up.style;
       if (rec && rec.role === 'Iframe') { this.iframe(el, rec, o.flags, up, block); return; }
       if (closed(tag, o.role)) first = null;
+      else if (tag === 'details' && !el.open) list = [...el.children].filter((k) => k.localName === 'summary').slice(0, 1);
       else if (tag.includes('-') || R.hosts.has(tag)) {
         const root = P.shadow(el);
         if (root) { first = root.firstChild; style = this.styleOf(root); }
@@ -293,13 +300,13 @@
         if (a.length) list = a;
       }
       if (!first && !list && !rec && !block) return;
-      const c = this.push(el, first, rec || up.rec, o.flags, up.frame, style);
+      const c = this.push(el, list ? null : first, rec || up.rec, o.flags, up.frame, style);
       c.list = list;
       c.own = rec;
+      if (rec && rec.fromContent) this.namers++;
       c.seen = o.seen;
       c.block = block;
       c.editor = o.editor;
-      if (list) c.outer = true;
     }
 
     styleOf(root) {
@@ -328,32 +335,26 @@
       if (c.block || rec) this.flush();
       if (rec) {
         P.lines.settle(this, rec, c);
-        if (rec.role === 'group' || rec.role === 'menu' || rec.role === 'list') this.branch(c);
-        if (rec.given || rec.el.localName === 'select' || rec.role === 'image' || c.editor) {
-          this.chunks.length = c.chunk;
-          if (!(c.flags & UNNAMED)) this.chunks.push(' ', rec.given ? rec.name : rec.value, ' ');
-        }
-        if (!this.naming()) this.chunks.length = 0;
+        if (rec.fromContent) this.namers--;
+        if (this.namers) this.told(rec, c);
+        else this.chunks.length = 0;
       }
-      if (c.block) { if (this.chunks.length) this.chunks.push(' '); this.textEl = null; }
+      if (c.block) { if (this.namers) this.chunks.push(' '); this.textEl = null; }
     }
 
-    // branch leaves the names of what hangs below a tree or menu item out of the item's own.
-    branch(c) {
-      for (let i = this.depth; i >= 0; i--) {
-        const r = this.stack[i].own;
-        if (r && r.fromContent) {
-          if (r.role === 'treeitem' || r.role.startsWith('menuitem')) this.chunks.length = c.chunk;
-          return;
-        }
-      }
+    // told puts what rec says of itself in place of the text inside it, for the name of an
+    // element around it. What hangs below a tree or menu item is no part of its name.
+    told(rec, c) {
+      const branch = (rec.role === 'group' || rec.role === 'menu' || rec.role === 'list') && this.inItem();
+      if (!branch && !rec.given && rec.role !== 'image' && rec.tag !== 'select' && !c.editor) return;
+      this.chunks.length = c.chunk;
+      if (!branch && !(c.flags & UNNAMED)) this.chunks.push(' ', rec.given ? rec.name : rec.value, ' ');
     }
 
-    // naming says whether some open element will take its name from the chunks.
-    naming() {
+    inItem() {
       for (let i = this.depth; i >= 0; i--) {
         const r = this.stack[i].own;
-        if (r && (r.fromContent || this.stack[i].editor)) return true;
+        if (r && r.fromContent) return r.role === 'treeitem' || r.role.startsWith('menuitem');
       }
       return false;
     }
