@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pommelgym/pommel/internal/postgres"
+	"github.com/pommelgym/pommel/internal/task/cell"
 	"github.com/pommelgym/pommel/internal/yamlfile"
 )
 
@@ -22,7 +24,7 @@ type Problem struct {
 	Text string `json:"text"`
 }
 
-// CheckSeeds are the seeds with which tasks are tried: one for each place of the split.
+// checkSeeds are the seeds with which tasks are tried: one for each place of the split.
 var checkSeeds = []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 
 // CheckAgainst tries every task on a database in the state in which episodes start:
@@ -129,10 +131,19 @@ func (c *checker) stageQuery(ctx context.Context, path string, m Milestone) erro
 			if !slices.Contains(columns, f.Name) {
 				c.add(withHint(c.spec.src.errorf(fmt.Sprintf("%s.expect.rows[%d].%s", path, i, f.Name), "the query gives no column %q", f.Name),
 					"it gives %s", strings.Join(columns, ", ")))
+				continue
 			}
+			c.wanted(fmt.Sprintf("%s.expect.rows[%d].%s", path, i, f.Name), rows.Columns[slices.Index(columns, f.Name)].OID, f, m.Match)
 		}
 	}
 	return nil
+}
+
+// wanted checks that an expected value can be one of the column's type.
+func (c *checker) wanted(path string, oid uint32, f Field, m Match) {
+	if err := cell.Check(oid, f.Value.Want(), m.Modes(f.Name)); err != nil {
+		c.add(c.spec.src.errorf(path, "%v", err))
+	}
 }
 
 func (c *checker) stageChanges(ctx context.Context, path string, m Milestone) error {
@@ -146,13 +157,29 @@ func (c *checker) stageChanges(ctx context.Context, path string, m Milestone) er
 			c.noTable(at+".table", w.Table)
 			continue
 		}
-		for _, f := range append(slices.Clone(w.Old), w.New...) {
-			if !slices.Contains(columns, f.Name) {
-				c.add(withHint(c.spec.src.errorf(at, "table %s has no column %q", w.Table, f.Name), "it has %s", strings.Join(columns, ", ")))
-			}
-		}
+		c.changed(at+".old", w.Table, w.Old, columns, m.Match)
+		c.changed(at+".new", w.Table, w.New, columns, m.Match)
 	}
 	return nil
+}
+
+func (c *checker) changed(path, table string, row Row, columns []postgres.Column, m Match) {
+	for _, f := range row {
+		i := slices.IndexFunc(columns, func(col postgres.Column) bool { return col.Name == f.Name })
+		if i < 0 {
+			c.add(withHint(c.spec.src.errorf(path+"."+f.Name, "table %s has no column %q", table, f.Name), "it has %s", names(columns)))
+			continue
+		}
+		c.wanted(path+"."+f.Name, columns[i].OID, f, m)
+	}
+}
+
+func names(columns []postgres.Column) string {
+	var out []string
+	for _, c := range columns {
+		out = append(out, c.Name)
+	}
+	return strings.Join(out, ", ")
 }
 
 func (c *checker) area(ctx context.Context, path string, a Area) error {
@@ -190,15 +217,19 @@ func (c *checker) noTable(path, table string) {
 }
 
 // columns lists the columns of a table, or nothing when there is no such table.
-func (c *checker) columns(ctx context.Context, table string) ([]string, error) {
-	rows, err := c.db.Query(ctx, `SELECT attname::text FROM pg_attribute
+func (c *checker) columns(ctx context.Context, table string) ([]postgres.Column, error) {
+	rows, err := c.db.Query(ctx, `SELECT attname::text, atttypid FROM pg_attribute
 WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, postgres.QuoteTable(table))
 	if err != nil {
 		return nil, fmt.Errorf("look up table %s: %w", table, err)
 	}
-	var out []string
+	var out []postgres.Column
 	for _, r := range rows.Text {
-		out = append(out, *r[0])
+		oid, err := strconv.ParseUint(*r[1], 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("look up table %s: %w", table, err)
+		}
+		out = append(out, postgres.Column{Name: *r[0], OID: uint32(oid)})
 	}
 	return out, nil
 }

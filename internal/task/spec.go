@@ -1,6 +1,10 @@
 package task
 
-import "github.com/pommelgym/pommel/internal/yamlfile"
+import (
+	"github.com/pommelgym/pommel/internal/task/answer"
+	"github.com/pommelgym/pommel/internal/task/cell"
+	"github.com/pommelgym/pommel/internal/yamlfile"
+)
 
 // Spec is a task template as its author wrote it.
 type Spec struct {
@@ -286,22 +290,46 @@ type Answer struct {
 	Within string `yaml:"within"`
 }
 
-// The types of answers.
-const (
-	AnswerNumber     = "number"
-	AnswerInteger    = "integer"
-	AnswerID         = "id"
-	AnswerText       = "text"
-	AnswerMoney      = "money"
-	AnswerPercent    = "percent"
-	AnswerQuantity   = "quantity"
-	AnswerDate       = "date"
-	AnswerURL        = "url"
-	AnswerSet        = "set"
-	AnswerChoice     = "choice"
-	AnswerInfeasible = "infeasible"
-)
+// AnswerInfeasible is the type of a task that cannot be done: the agent must say so with
+// report_infeasible. The other types are those of package answer.
+const AnswerInfeasible = "infeasible"
 
-// AnswerTypes lists the types of answers.
-var answerTypes = []string{AnswerNumber, AnswerInteger, AnswerID, AnswerText, AnswerMoney, AnswerPercent,
-	AnswerQuantity, AnswerDate, AnswerURL, AnswerSet, AnswerChoice, AnswerInfeasible}
+var answerTypes = []string{answer.Number, answer.Integer, answer.ID, answer.Text, answer.Money, answer.Percent,
+	answer.Quantity, answer.Date, answer.URL, answer.Set, answer.Choice, AnswerInfeasible}
+
+// Wants are the right answers, as package answer takes them; base is what a relative URL
+// is relative to.
+func (a *Answer) Wants(base string) []answer.Want {
+	values := a.AnyOf
+	if a.Value != nil {
+		values = []Value{*a.Value}
+	}
+	var out []answer.Want
+	for _, v := range values {
+		w := answer.Want{
+			Type: a.Type, Value: v.Text, Currency: a.Currency, Unit: a.Unit, Locale: a.Locale, Options: a.Options,
+			Of: a.Of, Within: a.Within, Modes: cell.ParseModes(a.Match["*"]...), Base: base,
+		}
+		for _, item := range v.Items {
+			w.Values = append(w.Values, item.Text)
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// Want is the value as package cell takes it.
+func (v Value) Want() cell.Want {
+	switch v.Kind {
+	case Null:
+		return cell.Want{Null: true}
+	case List, Map:
+		return cell.Want{Doc: v.JSON(), Structured: true}
+	}
+	return cell.Want{Text: v.Text}
+}
+
+// Modes are the modes of comparison of a column.
+func (m Match) Modes(column string) cell.Modes {
+	return cell.ParseModes(append(append([]string(nil), m["*"]...), m[column]...)...)
+}

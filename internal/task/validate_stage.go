@@ -3,9 +3,9 @@ package task
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
-	"time"
+
+	"github.com/pommelgym/pommel/internal/task/answer"
 )
 
 func (v *validator) stage(path string, st Stage, known map[string]Param) {
@@ -153,38 +153,26 @@ func (v *validator) answer(path string, a *Answer, known map[string]Param) {
 	v.answerOptions(path, a)
 }
 
-// answerValue checks an expected value that is written out.
+// answerValue checks an expected value that is written out, not taken from a parameter.
 func (v *validator) answerValue(path string, a *Answer, w Value) {
-	if a.Type == AnswerSet {
-		if w.Kind != List {
-			v.fail(path, "", "expected a list of the elements of the set")
-		}
+	single := w.Kind != List && w.Kind != Map && w.Kind != Null
+	switch {
+	case a.Type == answer.Set && w.Kind != List:
+		v.fail(path, "", "expected a list of the elements of the set")
 		return
-	}
-	if w.Kind == List || w.Kind == Map || w.Kind == Null {
+	case a.Type != answer.Set && !single:
 		v.fail(path, "", "expected a single value")
 		return
 	}
-	if refs, _ := references(w.Text); len(refs) > 0 {
-		return
+	for _, part := range append([]Value{w}, w.Items...) {
+		if refs, _ := references(part.Text); len(refs) > 0 {
+			return
+		}
 	}
-	switch a.Type {
-	case AnswerNumber, AnswerMoney, AnswerPercent, AnswerQuantity:
-		if _, err := strconv.ParseFloat(w.Text, 64); err != nil {
-			v.fail(path, "write digits and a point, as 1234.5", "%q is not a number", w.Text)
-		}
-	case AnswerInteger, AnswerID:
-		if _, err := strconv.ParseInt(w.Text, 10, 64); err != nil {
-			v.fail(path, "for an id that is not a whole number use type: text", "%q is not a whole number", w.Text)
-		}
-	case AnswerDate:
-		if _, err := time.Parse(time.DateOnly, w.Text); err != nil {
-			v.fail(path, "write it as 2023-10-21", "%q is not a date", w.Text)
-		}
-	case AnswerChoice:
-		if !oneOf(w.Text, a.Options) {
-			v.fail(path, "", "%q is none of the options", w.Text)
-		}
+	one := *a
+	one.Value, one.AnyOf = &w, nil
+	if err := answer.Check(one.Wants("")[0]); err != nil {
+		v.fail(path, "", "%v", err)
 	}
 }
 
@@ -194,22 +182,20 @@ func (v *validator) answerOptions(path string, a *Answer) {
 		switch {
 		case a.Type == typ && got == "":
 			v.fail(path, hint, "an answer of type %s needs %s", typ, field)
-		case a.Type != typ && got != "" && !(field == "unit" && a.Of == AnswerQuantity) && !(field == "currency" && a.Of == AnswerMoney):
+		case a.Type != typ && got != "" && !(field == "unit" && a.Of == answer.Quantity) && !(field == "currency" && a.Of == answer.Money):
 			v.fail(path+"."+field, "", "%s belongs to answers of type %s", field, typ)
 		}
 	}
-	need("currency", a.Currency, AnswerMoney, "as currency: USD")
-	need("unit", a.Unit, AnswerQuantity, "as unit: in")
-	if a.Type == AnswerSet && (a.Of == "" || !oneOf(a.Of, answerTypes) || a.Of == AnswerSet || a.Of == AnswerInfeasible) {
+	need("currency", a.Currency, answer.Money, "as currency: USD")
+	need("unit", a.Unit, answer.Quantity, "as unit: in")
+	if a.Type == answer.Set && (a.Of == "" || !oneOf(a.Of, answerTypes) || a.Of == answer.Set || a.Of == AnswerInfeasible) {
 		v.fail(path, "as of: text", "a set needs the type of its elements")
 	}
-	if a.Type == AnswerChoice && len(a.Options) < 2 {
+	if a.Type == answer.Choice && len(a.Options) < 2 {
 		v.fail(path, "as options: [yes, no]", "a choice needs at least two options")
 	}
-	if a.Within != "" {
-		if f, err := strconv.ParseFloat(a.Within, 64); err != nil || f < 0 {
-			v.fail(path+".within", "", "%q is not a distance", a.Within)
-		}
+	if a.Within != "" && !oneOf(a.Type, []string{answer.Number, answer.Integer, answer.Money, answer.Percent, answer.Quantity, answer.Set}) {
+		v.fail(path+".within", "", "within belongs to answers that are numbers")
 	}
 	for column := range a.Match {
 		if column != "*" {
