@@ -172,9 +172,9 @@ func TestForeignText(t *testing.T) {
 	t.Parallel()
 	sessions := newScripted(t, script{observation: func(int) *gym.Observation {
 		return &gym.Observation{
-			Title: "half \xed\xa0\xbd smile", URL: "http://x/\xff", HTML: strings.Repeat("\u6f22", 6<<20), Text: "nul\x00 and \uffff",
-			AXTree: []byte(`"` + strings.Repeat("a", 20<<20) + `"`), Dialog: &gym.Dialog{Message: "\xc0"},
-			Screenshot: &gym.Image{Format: "png", Data: make([]byte, 30<<20)},
+			Title: "half \xed\xa0\xbd smile", URL: "http://x/\xff", HTML: strings.Repeat("\u6f22", maxPart/3+2), Text: "nul\x00 and \uffff",
+			AXTree: []byte(`"` + strings.Repeat("a", maxPart) + `"`), Dialog: &gym.Dialog{Message: "\xc0"},
+			Screenshot: &gym.Image{Format: "png", Data: make([]byte, maxImage+1)},
 			Elements:   []gym.Element{{Bid: "1", Name: "\xfe"}},
 		}
 	}})
