@@ -2,6 +2,7 @@ package sys
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -47,20 +48,35 @@ func HideSelf() error {
 	return nil
 }
 
-// SetLimit sets both limits of a resource of this process and its children to come.
-func SetLimit(resource int, soft, hard uint64) error {
-	if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: soft, Max: hard}); err != nil {
+// LowerLimit bounds a resource of this process and its children to come. A bound that is
+// lower already stays.
+func LowerLimit(resource int, soft, hard uint64) error {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(resource, &now); err != nil {
+		return fmt.Errorf("get resource limit %d: %w", resource, err)
+	}
+	hard = min(hard, now.Max)
+	if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: min(soft, hard), Max: hard}); err != nil {
 		return fmt.Errorf("set resource limit %d: %w", resource, err)
 	}
 	return nil
 }
 
-// Limits that SetLimit takes.
+// Resources that LowerLimit takes.
 const (
 	LimitCore  = unix.RLIMIT_CORE
 	LimitFiles = unix.RLIMIT_NOFILE
 	LimitKeys  = unix.RLIMIT_MEMLOCK
 )
+
+// CloseAllOnExec keeps every descriptor from first on from the children of this process:
+// its own, and those that whoever started it left open.
+func CloseAllOnExec(first int) error {
+	if err := unix.CloseRange(uint(first), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors on exec: %w", err)
+	}
+	return nil
+}
 
 // CloseOnExec keeps a descriptor from the children of this process.
 func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
@@ -81,4 +97,23 @@ func OpenRoot() (*os.File, error) {
 		return nil, fmt.Errorf("open root: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "root"), nil
+}
+
+// LoopbackUp brings up the only interface of a new network namespace and lets every user
+// take low ports there.
+func LoopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("bring up loopback: %w", err)
+	}
+	defer unix.Close(fd)
+	req, err := unix.NewIfreq("lo")
+	if err != nil {
+		return fmt.Errorf("bring up loopback: %w", err)
+	}
+	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req); err != nil {
+		return fmt.Errorf("bring up loopback: %w", err)
+	}
+	return nil
 }
