@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"sync"
+	"strconv"
 
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -12,10 +12,9 @@ import (
 	"github.com/pommelgym/pommel/internal/fault"
 )
 
-// feed is the client's side of the row-change feed.
+// feed is the client's side of the row-change feed. Its fields are used by whoever holds the line.
 type feed struct {
-	mu   sync.Mutex
-	conn *pgconn.PgConn
+	line *line
 	// seen is the end of the log when the feed was last read.
 	seen    pglogrepl.LSN
 	changes []Change
@@ -46,6 +45,12 @@ FROM pg_replication_slots s WHERE s.slot_name = '` + feedName + `'`
 	generatedColumns = `SELECT a.attrelid, a.attname, a.atttypid, pg_get_expr(d.adbin, d.adrelid)
 FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attgenerated <> '' AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`
+
+	// domains maps a domain to its base type: pgoutput names columns by the domain.
+	domains = `WITH RECURSIVE d(oid, base) AS (
+	SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'
+	UNION ALL SELECT d.oid, t.typbasetype FROM d JOIN pg_type t ON t.oid = d.base AND t.typtype = 'd')
+SELECT d.oid, d.base FROM d JOIN pg_type t ON t.oid = d.base WHERE t.typtype <> 'd' AND d.oid >= 16384`
 )
 
 // Dirty asks for the end of the log, and nothing else. Every committed transaction that
@@ -59,22 +64,26 @@ func (j *Judge) Dirty(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read the end of the log: %w", err)
 	}
-	j.feed.mu.Lock()
-	defer j.feed.mu.Unlock()
-	return end != j.feed.seen, nil
+	var seen pglogrepl.LSN
+	if err := j.feed.line.do(ctx, func(context.Context) error {
+		seen = j.feed.seen
+		return nil
+	}); err != nil {
+		return false, err
+	}
+	return end != seen, nil
 }
 
 // Mark forgets all changes up to now.
-func (j *Judge) Mark(ctx context.Context) error {
-	f := &j.feed
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (j *Judge) Mark(ctx context.Context) error { return j.feed.line.do(ctx, j.feed.mark) }
+
+func (f *feed) mark(ctx context.Context) error {
 	end, err := f.flushedEnd(ctx)
 	if err != nil {
 		return err
 	}
 	if end.confirmed < end.flushed {
-		if _, err := queryAll(ctx, f.conn, []Statement{{SQL: skipChanges}}); err != nil {
+		if _, err := queryAll(ctx, f.line.conn, []Statement{{SQL: skipChanges}}); err != nil {
 			return fault.Wrap(fault.WorldLost, err, "skip row changes")
 		}
 	}
@@ -84,20 +93,28 @@ func (j *Judge) Mark(ctx context.Context) error {
 
 // Changes reads what was committed since the last call and returns everything since Mark.
 func (j *Judge) Changes(ctx context.Context) ([]Change, error) {
-	f := &j.feed
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	end, err := f.flushedEnd(ctx)
+	var all []Change
+	err := j.feed.line.do(ctx, func(ctx context.Context) error {
+		err := j.feed.read(ctx)
+		all = j.feed.changes[:len(j.feed.changes):len(j.feed.changes)]
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if end.inserted != f.seen {
-		if err := f.take(ctx); err != nil {
-			return nil, fault.Wrap(fault.WorldLost, err, "read row changes")
-		}
-		f.seen = end.inserted
+	return all, nil
+}
+
+func (f *feed) read(ctx context.Context) error {
+	end, err := f.flushedEnd(ctx)
+	if err != nil || end.inserted == f.seen {
+		return err
 	}
-	return f.changes[:len(f.changes):len(f.changes)], nil
+	if err := f.take(ctx); err != nil {
+		return fault.Wrap(fault.WorldLost, err, "read row changes")
+	}
+	f.seen = end.inserted
+	return nil
 }
 
 type logPosition struct {
@@ -116,7 +133,7 @@ func (f *feed) flushedEnd(ctx context.Context) (logPosition, error) {
 		if end.flushed >= end.inserted {
 			break
 		}
-		if _, err := queryAll(ctx, f.conn, []Statement{{SQL: flushLog}}); err != nil {
+		if _, err := queryAll(ctx, f.line.conn, []Statement{{SQL: flushLog}}); err != nil {
 			return end, fault.Wrap(fault.WorldLost, err, "flush the log")
 		}
 	}
@@ -124,7 +141,7 @@ func (f *feed) flushedEnd(ctx context.Context) (logPosition, error) {
 }
 
 func (f *feed) end(ctx context.Context) (p logPosition, err error) {
-	rows, err := queryAll(ctx, f.conn, []Statement{{SQL: logEnd}})
+	rows, err := queryAll(ctx, f.line.conn, []Statement{{SQL: logEnd}})
 	if err != nil {
 		return p, err
 	}
@@ -142,18 +159,21 @@ func (f *feed) end(ctx context.Context) (p logPosition, err error) {
 // take decodes the new part of the log. What it has read from the slot is gone from
 // there, so a failure after that point loses the feed.
 func (f *feed) take(ctx context.Context) error {
-	raw, generated, err := f.decodeLog(ctx)
+	log, err := f.decodeLog(ctx)
 	if err != nil {
 		return err
 	}
 	p := parser{feed: f, types: pgtype.NewMap(), relations: map[uint32]*pglogrepl.RelationMessage{}}
+	if p.base, err = idPairs(log.domains); err != nil {
+		return err
+	}
 	first := len(f.changes)
-	for _, msg := range raw {
+	for _, msg := range log.messages {
 		if err := p.message(msg); err != nil {
 			return err
 		}
 	}
-	if err := p.fillGenerated(ctx, f.changes[first:], generated); err != nil {
+	if err := p.fillGenerated(ctx, f.changes[first:], log.generated); err != nil {
 		return err
 	}
 	for i := range f.changes[first:] {
@@ -163,32 +183,67 @@ func (f *feed) take(ctx context.Context) error {
 	return nil
 }
 
-// decodeLog gives the messages of the output plugin and the generated columns of all tables.
-func (f *feed) decodeLog(ctx context.Context) (raw [][]byte, generated *Rows, err error) {
+// decodedLog is the new part of the log with what is needed to read it.
+type decodedLog struct {
+	// messages are those of the output plugin.
+	messages [][]byte
+	// generated lists the generated columns of all tables, domains the domains with their base types.
+	generated, domains *Rows
+}
+
+func (f *feed) decodeLog(ctx context.Context) (*decodedLog, error) {
 	batch := &pgconn.Batch{}
 	batch.ExecParams(takeChanges, nil, nil, nil, []int16{pgtype.BinaryFormatCode})
 	batch.ExecParams(generatedColumns, nil, nil, nil, nil)
-	res := f.conn.ExecBatch(ctx, batch)
-	for n := 0; res.NextResult(); n++ {
-		r := res.ResultReader()
-		if n == 1 {
-			if generated, err = readRows(pgtype.NewMap(), r); err != nil {
-				break
-			}
-			continue
-		}
-		for r.NextRow() {
-			raw = append(raw, append([]byte(nil), r.Values()[0]...))
-		}
-		if _, err = r.Close(); err != nil {
-			break
-		}
-	}
+	batch.ExecParams(domains, nil, nil, nil, nil)
+	res := f.line.conn.ExecBatch(ctx, batch)
+	log, err := readLog(res)
 	if closeErr := res.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
-		return nil, nil, classify(ctx, err)
+		return nil, classify(err)
 	}
-	return raw, generated, nil
+	return log, nil
+}
+
+func readLog(res *pgconn.MultiResultReader) (*decodedLog, error) {
+	log := &decodedLog{generated: &Rows{}, domains: &Rows{}}
+	if res.NextResult() {
+		r := res.ResultReader()
+		for r.NextRow() {
+			log.messages = append(log.messages, append([]byte(nil), r.Values()[0]...))
+		}
+		if _, err := r.Close(); err != nil {
+			return nil, err
+		}
+	}
+	for _, into := range []*Rows{log.generated, log.domains} {
+		if !res.NextResult() {
+			break
+		}
+		rows, err := readRows(pgtype.NewMap(), res.ResultReader())
+		if err != nil {
+			return nil, err
+		}
+		*into = *rows
+	}
+	return log, nil
+}
+
+// idPairs reads rows of two object ids.
+func idPairs(rows *Rows) (map[uint32]uint32, error) {
+	m := map[uint32]uint32{}
+	for _, r := range rows.Text {
+		var pair [2]uint32
+		for i := range pair {
+			id, err := strconv.ParseUint(*r[i], 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("read object id: %w", err)
+			}
+			pair[i] = uint32(id)
+		}
+		m[pair[0]] = pair[1]
+	}
+	return m, nil
 }

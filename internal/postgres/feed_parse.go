@@ -16,6 +16,8 @@ type parser struct {
 	feed      *feed
 	types     *pgtype.Map
 	relations map[uint32]*pglogrepl.RelationMessage
+	// base maps domains to their base types.
+	base map[uint32]uint32
 	// begun is set between the start of a transaction and its first row: one without
 	// rows (of temporary tables, or of DDL) is sent by some versions and has no number.
 	begun bool
@@ -32,6 +34,9 @@ func (p *parser) message(raw []byte) error {
 	case *pglogrepl.BeginMessage:
 		p.begun = true
 	case *pglogrepl.RelationMessage:
+		for _, c := range m.Columns {
+			c.DataType = p.baseType(c.DataType)
+		}
 		p.relations[m.RelationID] = m
 	case *pglogrepl.InsertMessage:
 		return p.row("insert", m.RelationID, nil, m.Tuple)
@@ -47,6 +52,14 @@ func (p *parser) message(raw []byte) error {
 		}
 	}
 	return nil
+}
+
+// baseType is the type itself, for a domain the type that it restricts.
+func (p *parser) baseType(oid uint32) uint32 {
+	if base, ok := p.base[oid]; ok {
+		return base
+	}
+	return oid
 }
 
 func (p *parser) row(op string, relation uint32, before, after *pglogrepl.TupleData) error {
@@ -118,7 +131,7 @@ func (p *parser) fillGenerated(ctx context.Context, changes []Change, listed *Ro
 			return fmt.Errorf("list generated columns: %q and %q are no ids", *r[0], *r[2])
 		}
 		byRelation[uint32(relation)] = append(byRelation[uint32(relation)],
-			generatedColumn{Column{Name: *r[1], OID: uint32(oid)}, *r[3]})
+			generatedColumn{Column{Name: *r[1], OID: p.baseType(uint32(oid))}, *r[3]})
 	}
 	var statements []Statement
 	var targets []*Row
@@ -139,7 +152,7 @@ func (p *parser) fillGenerated(ctx context.Context, changes []Change, listed *Ro
 	if len(statements) == 0 {
 		return nil
 	}
-	got, err := queryAll(ctx, p.feed.conn, statements)
+	got, err := queryAll(ctx, p.feed.line.conn, statements)
 	if err != nil {
 		return fmt.Errorf("compute generated columns: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pommelgym/pommel/internal/postgres"
 	"github.com/pommelgym/pommel/internal/postgres/pgtest"
@@ -74,6 +75,8 @@ CREATE UNLOGGED TABLE fast (a int);
 CREATE SCHEMA audit; CREATE TABLE audit.log (at timestamptz, what text);
 CREATE TABLE part (id int, region text) PARTITION BY LIST (region);
 CREATE TABLE part_eu PARTITION OF part FOR VALUES IN ('eu');
+CREATE DOMAIN amount AS numeric(10,2) CHECK (value >= 0); CREATE DOMAIN due AS amount;
+CREATE TABLE bill (sum due, twice due GENERATED ALWAYS AS (sum * 2) STORED);
 INSERT INTO item (id, name, price, big) VALUES (1, 'old', 1.5, repeat('x', 10000)), (2, 'gone', 2, NULL);
 INSERT INTO bag VALUES (7), (7);`)
 	j := openJudge(t, db)
@@ -108,6 +111,7 @@ INSERT INTO bag VALUES (7), (7);`)
 		}},
 		{"truncate", []string{`TRUNCATE bag, part`}, []string{`1.1 truncate public.bag - -> -`, `1.2 truncate public.part - -> -`}},
 		{"commits that do not wait for the disk", []string{`SET synchronous_commit = off; INSERT INTO bag VALUES (99)`}, []string{`1.1 insert public.bag - -> a=99`}},
+		{"domains", []string{`INSERT INTO bill VALUES (1)`}, []string{`1.1 insert public.bill - -> sum=1.00 twice=2.00`}},
 		{"nothing", nil, nil},
 	}
 	app := pgtest.Connect(t, db.AppDSN)
@@ -128,6 +132,11 @@ INSERT INTO bag VALUES (7), (7);`)
 			got, err := j.Changes(ctx)
 			if err != nil {
 				t.Fatalf("%s: %v", s.name, err)
+			}
+			for _, c := range got {
+				if _, oid, ok := c.NewRow.Get("sum"); ok && oid != pgtype.NumericOID {
+					t.Errorf("a domain over numeric has the type %d", oid)
+				}
 			}
 			if d := cmp.Diff(s.want, show(got)); d != "" {
 				t.Errorf("%s (-want +got):\n%s", s.name, d)

@@ -5,21 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pommelgym/pommel/internal/fault"
-)
-
-const (
-	// statementTimeout ends a query of a task that never ends.
-	statementTimeout = 10 * time.Second
-	// cancelGrace is how long a cancelled query may take to give up its connection.
-	cancelGrace = time.Second
 )
 
 // session are settings that verdicts rest on. They are sent when the connection starts and
@@ -43,96 +33,73 @@ var session = map[string]string{
 	"jit":                         "off",
 }
 
+// judgeSession are the settings of the judge's own connections.
+var judgeSession = map[string]string{
+	"search_path":                   "pg_catalog, public",
+	"default_transaction_read_only": "on",
+	// All statements of one round trip see one state of the database.
+	"default_transaction_isolation": "repeatable read",
+	// What is committed is flushed, and only what is flushed is decoded.
+	"synchronous_commit":                  "on",
+	"statement_timeout":                   fmt.Sprint(statementTimeout.Milliseconds()),
+	"idle_in_transaction_session_timeout": "0",
+}
+
 // Judge holds the judge's connections: it implements Reader. It keeps nothing on the
 // server between two calls (no prepared statement, no transaction, no temporary
 // table), so the server may be put back to an earlier state under it; Mark is then the
 // first call. It may be used by many goroutines. Queries run one after the other, and
 // beside them the calls about the feed.
 type Judge struct {
-	mu   sync.Mutex
-	conn *pgconn.PgConn
+	queries *line
 	// The feed has a connection of its own: decoding the log makes a server process
 	// forget its caches, which the next query would pay for.
-	feed feed
+	feed *feed
 }
 
 var _ Reader = (*Judge)(nil)
 
 // OpenJudge connects as the judge and forgets the changes up to now.
 func OpenJudge(ctx context.Context, dsn string) (*Judge, error) {
-	params := map[string]string{
-		"search_path":                   "pg_catalog, public",
-		"default_transaction_read_only": "on",
-		// All statements of one round trip see one state of the database.
-		"default_transaction_isolation": "repeatable read",
-		// A decoding session is only complete when everything committed is flushed.
-		"synchronous_commit":                  "on",
-		"statement_timeout":                   fmt.Sprint(statementTimeout.Milliseconds()),
-		"idle_in_transaction_session_timeout": "0",
-	}
-	conn, err := openConn(ctx, dsn, params)
+	queries, err := openLine(ctx, dsn, judgeSession)
 	if err != nil {
-		return nil, fault.Wrap(fault.WorldLost, err, "connect as the judge")
+		return nil, err
 	}
-	j := &Judge{conn: conn}
-	if j.feed.conn, err = openConn(ctx, dsn, params); err != nil {
-		return nil, errors.Join(fault.Wrap(fault.WorldLost, err, "connect as the judge"), closeConn(ctx, conn))
+	changes, err := openLine(ctx, dsn, judgeSession)
+	if err != nil {
+		queries.close(ctx)
+		return nil, err
 	}
+	j := &Judge{queries: queries, feed: &feed{line: changes}}
 	if err := j.Mark(ctx); err != nil {
 		return nil, errors.Join(err, j.Close(ctx))
 	}
 	return j, nil
 }
 
-func openConn(ctx context.Context, dsn string, params map[string]string) (*pgconn.PgConn, error) {
-	cfg, err := pgconn.ParseConfig(dsn)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range []map[string]string{session, params} {
-		for k, v := range m {
-			cfg.RuntimeParams[k] = v
-		}
-	}
-	// A cancelled call must not cost the connection: it was opened before the snapshot
-	// and no other can take its place.
-	cfg.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelGrace}
-	}
-	return pgconn.ConnectConfig(ctx, cfg)
-}
-
 // Close ends the connections.
 func (j *Judge) Close(ctx context.Context) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.feed.mu.Lock()
-	defer j.feed.mu.Unlock()
-	return errors.Join(closeConn(ctx, j.conn), closeConn(ctx, j.feed.conn))
-}
-
-func closeConn(ctx context.Context, c *pgconn.PgConn) error {
-	if c.IsClosed() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
-	defer cancel()
-	// The server may be gone already; what counts is that the socket is.
-	_ = c.Close(ctx)
+	j.queries.close(ctx)
+	j.feed.line.close(ctx)
 	return nil
 }
 
 // Query runs one read-only statement.
 func (j *Judge) Query(ctx context.Context, sql string, args ...any) (*Rows, error) {
 	rows, err := j.QueryAll(ctx, []Statement{{SQL: sql, Args: args}})
-	var se *StatementError
-	if errors.As(err, &se) {
-		return nil, se.Err
-	}
 	if err != nil {
-		return nil, err
+		return nil, onlyStatement(err)
 	}
 	return rows[0], nil
+}
+
+// onlyStatement takes the number off the error of a single statement.
+func onlyStatement(err error) error {
+	var se *StatementError
+	if errors.As(err, &se) {
+		return se.Err
+	}
+	return err
 }
 
 // StatementError says which of several statements failed.
@@ -146,9 +113,15 @@ func (e *StatementError) Unwrap() error { return e.Err }
 
 // QueryAll runs several read-only statements in one round trip, on one snapshot.
 func (j *Judge) QueryAll(ctx context.Context, statements []Statement) ([]*Rows, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return queryAll(ctx, j.conn, statements)
+	var rows []*Rows
+	err := j.queries.do(ctx, func(ctx context.Context) (err error) {
+		rows, err = queryAll(ctx, j.queries.conn, statements)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
 }
 
 // queryAll sends unnamed statements and one Sync: PostgreSQL makes one transaction of them.
@@ -168,12 +141,12 @@ func queryAll(ctx context.Context, conn *pgconn.PgConn, statements []Statement) 
 		rows, err := readRows(types, res.ResultReader())
 		if err != nil {
 			_ = res.Close()
-			return nil, &StatementError{len(out), classify(ctx, err)}
+			return nil, &StatementError{len(out), classify(err)}
 		}
 		out = append(out, rows)
 	}
 	if err := res.Close(); err != nil {
-		return nil, &StatementError{len(out), classify(ctx, err)}
+		return nil, &StatementError{len(out), classify(err)}
 	}
 	if len(out) != len(statements) {
 		return nil, fault.New(fault.Internal, "%d statements gave %d results", len(statements), len(out))
@@ -182,12 +155,9 @@ func queryAll(ctx context.Context, conn *pgconn.PgConn, statements []Statement) 
 }
 
 // classify gives an error its kind. An error about the statement stays without one.
-func classify(ctx context.Context, err error) error {
+func classify(err error) error {
 	var pg *pgconn.PgError
-	switch {
-	case ctx.Err() != nil:
-		return fault.Wrap(fault.Canceled, err, "query the database")
-	case errors.As(err, &pg) && !strings.HasPrefix(pg.Code, "57P"):
+	if errors.As(err, &pg) && !strings.HasPrefix(pg.Code, "57P") {
 		return err
 	}
 	return fault.Wrap(fault.WorldLost, err, "query the database")

@@ -82,12 +82,13 @@ func decode(types *pgtype.Map, oid uint32, text string) any {
 	return v
 }
 
-// QuoteTable quotes a table's name, or schema.table, for use in SQL.
+// QuoteTable quotes schema.table, or the name of a table of public, for use in SQL. The schema
+// is always written: pg_catalog comes first and has types such as line and box.
 func QuoteTable(name string) string {
 	if schema, table, ok := strings.Cut(name, "."); ok {
 		return quoteIdent(schema) + "." + quoteIdent(table)
 	}
-	return quoteIdent(name)
+	return quoteIdent("public") + "." + quoteIdent(name)
 }
 
 // JSON writes the row as an object that jsonb_populate_record reads back exactly: each cell

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -218,20 +217,16 @@ func (c *checker) noTable(path, table string) {
 
 // columns lists the columns of a table, or nothing when there is no such table.
 func (c *checker) columns(ctx context.Context, table string) ([]postgres.Column, error) {
-	rows, err := c.db.Query(ctx, `SELECT attname::text, atttypid FROM pg_attribute
-WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, postgres.QuoteTable(table))
-	if err != nil {
+	// The description of a result names the base type of a domain, as results do.
+	rows, err := c.db.Query(ctx, "SELECT * FROM "+postgres.QuoteTable(table)+" LIMIT 0")
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg) && aboutStatement(pg.Code):
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("look up table %s: %w", table, err)
 	}
-	var out []postgres.Column
-	for _, r := range rows.Text {
-		oid, err := strconv.ParseUint(*r[1], 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("look up table %s: %w", table, err)
-		}
-		out = append(out, postgres.Column{Name: *r[0], OID: uint32(oid)})
-	}
-	return out, nil
+	return rows.Columns, nil
 }
 
 func (c *checker) sqlProblem(path, sql string, err error) error {

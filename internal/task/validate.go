@@ -262,6 +262,15 @@ func (v *validator) after(names map[string]bool) {
 	}
 }
 
+// Order lists the indexes of an instance's stages so that each comes after those it waits for.
+func Order(stages []Milestone) []int {
+	plain := make([]Stage, len(stages))
+	for i, m := range stages {
+		plain[i] = m.Stage
+	}
+	return stageOrder(plain)
+}
+
 // stageOrder lists the indexes of the stages so that each comes after those it waits
 // for; stages in a circle are left out.
 func stageOrder(stages []Stage) []int {
