@@ -26,6 +26,8 @@ type Request struct {
 	Wait time.Duration
 	// Lease is how long this caller may be silent: 0 is the server's default.
 	Lease time.Duration
+	// MaxSteps is a step limit in place of the task's own; 0 keeps the task's.
+	MaxSteps int
 }
 
 // Result is the answer to Reset (Step 0) and Step.
@@ -90,7 +92,7 @@ func (s *Session) Reset(ctx context.Context, r Request) (*Result, error) {
 	call := &pommelv1.ResetRequest{
 		Task: r.Task, Seed: r.Seed, View: r.View, Client: s.c.opts.Name,
 		RequestId: rand.Text(), PreviousEpisodeId: s.episode,
-		WaitMs: waitMS(r.Wait), LeaseMs: r.Lease.Milliseconds(),
+		WaitMs: waitMS(r.Wait), LeaseMs: r.Lease.Milliseconds(), MaxSteps: int32(r.MaxSteps),
 	}
 	res, err := s.call(ctx, &pommelv1.SessionRequest{Call: &pommelv1.SessionRequest_Reset_{Reset_: call}})
 	if err != nil {

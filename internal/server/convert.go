@@ -76,11 +76,15 @@ func toSessionRequest(r *pommelv1.ResetRequest) (gym.SessionRequest, error) {
 	switch {
 	case r.GetTask() == "":
 		return gym.SessionRequest{}, badRequest("task is empty; want the id of a task, see ListTasks")
+	case r.GetMaxSteps() < 0:
+		return gym.SessionRequest{}, badRequest("max_steps is %d; want a number of steps, or 0 for the task's own", r.GetMaxSteps())
 	case r.GetLeaseMs() < 0:
 		return gym.SessionRequest{}, badRequest("lease_ms is %d; want milliseconds, or 0 for the default", r.GetLeaseMs())
 	}
 	return gym.SessionRequest{
-		Request:   gym.Request{Task: r.GetTask(), Seed: r.GetSeed(), View: view, Client: r.GetClient()},
+		Request: gym.Request{
+			Task: r.GetTask(), Seed: r.GetSeed(), View: view, Client: r.GetClient(), MaxSteps: int(r.GetMaxSteps()),
+		},
 		RequestID: r.GetRequestId(),
 		Previous:  r.GetPreviousEpisodeId(),
 		Wait:      milliseconds(r.GetWaitMs()),

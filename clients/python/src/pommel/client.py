@@ -1,0 +1,243 @@
+"""The transport: unary calls of pommel.v1.GymService as JSON over one kept connection.
+
+Every call may be repeated without harm, because resets carry a request id and
+steps carry their number. So a connection that breaks is opened again and the
+call is made again; the server makes no step twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import random
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+from typing import Any
+
+from .errors import DeadlineExceeded, InvalidArgument, PommelError, Unavailable, error_of
+from .types import ServerInfo, Task
+
+DEFAULT_ADDRESS = "http://127.0.0.1:7777"
+
+_SERVICE = "/pommel.v1.GymService/"
+_CONNECT_TIMEOUT = 10.0
+_FIRST_PAUSE, _LAST_PAUSE = 0.05, 2.0
+
+
+class _Broken(Exception):
+    """The connection gave no whole answer; asking again is right."""
+
+
+class Client:
+    """Talks to one server over one connection. Calls from many threads are made one after the other.
+
+    Args:
+        address: "http://host:port", "https://host:port", "host:port" or "unix:/path".
+            None is $POMMEL_ADDRESS, or else port 7777 of this machine.
+        token: The server's token; None is $POMMEL_TOKEN.
+        timeout: Seconds to wait for the answer to one call.
+        retries: How often a call is made again after a broken connection.
+        ssl_context: For https.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        token: str | None = None,
+        timeout: float = 180.0,
+        retries: int = 5,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.address = address or os.environ.get("POMMEL_ADDRESS") or DEFAULT_ADDRESS
+        self.timeout = timeout
+        self.retries = retries
+        self._ssl = ssl_context
+        self._scheme, self._host, self._port, self._path = _parse(self.address)
+        token = os.environ.get("POMMEL_TOKEN") if token is None else token
+        self._headers = {
+            "Content-Type": "application/json",
+            "Connect-Protocol-Version": "1",
+            "Connect-Timeout-Ms": str(int(timeout * 1000)),
+        }
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._lock = threading.Lock()
+        self._conn: http.client.HTTPConnection | None = None
+        self._pid = os.getpid()
+
+    def copy(self, *, timeout: float, retries: int) -> Client:
+        """Make another client for the same server, with a connection of its own."""
+        other = Client(self.address, token="", timeout=timeout, retries=retries, ssl_context=self._ssl)
+        if "Authorization" in self._headers:
+            other._headers["Authorization"] = self._headers["Authorization"]
+        return other
+
+    def server(self) -> ServerInfo:
+        """Describe the server."""
+        return ServerInfo.from_json(self.call("GetServer", {}))
+
+    def tasks(self, split: str = "", difficulty: str = "") -> list[Task]:
+        """List the tasks of the server's world; empty means all."""
+        answer = self.call("ListTasks", {"split": split, "difficulty": difficulty})
+        return [Task.from_json(t) for t in answer.get("tasks", ())]
+
+    def close(self) -> None:
+        """Drop the connection. The next call opens another one."""
+        with self._lock:
+            self._drop()
+
+    def call(self, method: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Make one call, again if need be, and return its answer as JSON."""
+        body = json.dumps(request, ensure_ascii=False).encode("utf-8", "replace")
+        with self._lock:
+            for attempt in range(self.retries + 1):
+                try:
+                    return self._once(method, body)
+                except (_Broken, Unavailable) as e:
+                    if attempt == self.retries:
+                        if isinstance(e, Unavailable):
+                            raise
+                        raise Unavailable(f"{method} at {self.address}: {e}", "is `pommel serve` running?") from e
+                # Not in step with other callers.
+                pause = min(_FIRST_PAUSE * 2**attempt, _LAST_PAUSE)
+                time.sleep(pause * (0.5 + random.random()))
+        raise AssertionError("unreachable")
+
+    def _once(self, method: str, body: bytes) -> dict[str, Any]:
+        conn = self._connected()
+        whole = False
+        try:
+            conn.request("POST", _SERVICE + method, body, self._headers)
+            response = conn.getresponse()
+            data = response.read()
+            whole = True
+        except TimeoutError as e:
+            raise DeadlineExceeded(f"{method} at {self.address}: no answer within {self.timeout:g} s") from e
+        except (OSError, http.client.HTTPException) as e:
+            raise _Broken(str(e) or type(e).__name__) from e
+        finally:
+            # Also when a signal came in the middle: the rest of an answer must not be read as the next one.
+            if not whole:
+                self._drop()
+        if response.status == 200:
+            answer: dict[str, Any] = json.loads(data)
+            return answer
+        raise _error(response.status, data)
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._pid != os.getpid():  # a forked child must not share its parent's connection
+            self._conn, self._pid = None, os.getpid()
+        if self._conn is None:
+            conn = self._open()
+            try:
+                conn.connect()
+                if conn.sock.family != socket.AF_UNIX:
+                    # A small request must not wait for the acknowledgement of the one before it.
+                    conn.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                conn.sock.settimeout(self.timeout)
+            except OSError as e:
+                conn.close()
+                raise _Broken(f"cannot connect: {e}") from e
+            self._conn = conn
+        return self._conn
+
+    def _open(self) -> http.client.HTTPConnection:
+        if self._scheme == "unix":
+            return _UnixConnection(self._path)
+        if self._scheme == "https":
+            return http.client.HTTPSConnection(
+                self._host, self._port, timeout=_CONNECT_TIMEOUT, context=self._ssl or ssl.create_default_context()
+            )
+        return http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_TIMEOUT)
+
+    def _drop(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+
+    # Environments are copied and sent to other processes by trainers; connections cannot be.
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_conn")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock(), _conn=None)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=_CONNECT_TIMEOUT)
+        self._unix_path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._unix_path)
+
+
+def _parse(address: str) -> tuple[str, str, int, str]:
+    """Take an address apart into scheme, host, port and path of the socket."""
+    bad = InvalidArgument(f"address {address!r}", "want http://host:port, https://host:port, host:port or unix:/path")
+    if address.startswith("unix:"):
+        if address == "unix:":
+            raise bad
+        return "unix", "", 0, address[len("unix:") :]
+    u = urllib.parse.urlsplit(address if "://" in address else "http://" + address)
+    default = {"http": 80, "https": 443}.get(u.scheme, 0) if "://" in address else 0
+    try:
+        port = u.port or default
+    except ValueError:
+        port = 0
+    if u.scheme not in ("http", "https") or not u.hostname or not port or u.path not in ("", "/"):
+        raise bad
+    return u.scheme, u.hostname, port, ""
+
+
+def _error(status: int, data: bytes) -> PommelError:
+    """Make the exception for an answer that is not 200."""
+    try:
+        answer = json.loads(data)
+        code, message = str(answer["code"]), str(answer.get("message", ""))
+    except (ValueError, KeyError, TypeError):
+        # Not the gym's words: a proxy's.
+        text = data[:200].decode("utf-8", "replace").strip()
+        code = {401: "unauthenticated", 403: "permission_denied", 404: "unimplemented"}.get(status, "unavailable")
+        return error_of("", f"HTTP status {status}: {text}", code=code)
+    for detail in answer.get("details", ()):
+        if detail.get("type") == "pommel.v1.Error":
+            f = _strings(detail.get("value", ""))
+            return error_of(f.get(1, ""), f.get(2, message), f.get(3, ""), code)
+    return error_of("", message, code=code)
+
+
+def _strings(value: str) -> dict[int, str]:
+    """Read a protobuf message of strings, which is all that pommel.v1.Error is."""
+    data = base64.b64decode(value + "=" * (-len(value) % 4))
+    fields: dict[int, str] = {}
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        n = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            n |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return n
+
+    while at < len(data):
+        tag = varint()
+        if tag & 7 != 2:  # a field of a newer server that is no string
+            break
+        size = varint()
+        fields[tag >> 3] = data[at : at + size].decode("utf-8", "replace")
+        at += size
+    return fields
