@@ -122,7 +122,8 @@ func writeConfig(in Install, spec Spec, dir string, as Account) error {
 	return nil
 }
 
-// fill makes roles and database, runs the init scripts and leaves the database tidy.
+// fill makes roles and database, runs the init scripts, leaves the database tidy and
+// readies it for the judge.
 func fill(ctx context.Context, srv *Server, spec Spec) error {
 	if err := withConn(ctx, srv.DSN(Superuser, "template1"), func(c *pgx.Conn) error {
 		return execAll(ctx, c,
@@ -147,10 +148,14 @@ func fill(ctx context.Context, srv *Server, spec Spec) error {
 	}
 	return withConn(ctx, srv.DSN(Superuser, spec.Database), func(c *pgx.Conn) error {
 		// The other databases would be copied at every start of every world for nothing.
-		return execAll(ctx, c,
+		if err := execAll(ctx, c,
 			"ALTER DATABASE template0 IS_TEMPLATE false", "ALTER DATABASE template1 IS_TEMPLATE false",
 			"DROP DATABASE template0", "DROP DATABASE template1", "DROP DATABASE postgres",
-			"VACUUM (FREEZE, ANALYZE)", "CHECKPOINT")
+			"VACUUM (FREEZE, ANALYZE)"); err != nil {
+			return err
+		}
+		// Last, and with a checkpoint: decoding starts behind all that was done before.
+		return PrepareJudge(ctx, c)
 	})
 }
 
