@@ -181,7 +181,12 @@
       this.run = '';
       if (!s) return;
       this.size += s.length + 16;
-      this.recs.push({el: null, role: 'StaticText', name: s, value: '', attrs: this.runMark ? ', hidden_from_ax' : '', up: this.runRec, drop: false, d: 0, end: 0, mark: this.runMark});
+      this.add({el: null, role: 'StaticText', name: s, value: '', attrs: this.runMark ? ', hidden_from_ax' : '', up: this.runRec, drop: false, d: 0, list: null, mark: this.runMark});
+    }
+
+    add(rec) {
+      this.recs.push(rec);
+      if (rec.up) (rec.up.list || (rec.up.list = [])).push(rec);
     }
 
     line() {
@@ -270,7 +275,7 @@
       const given = name !== '';
       if (!name && !fromContent && role !== 'generic') name = N.after(el, tag);
       const rec = {
-        el, role, tag, name, given, fromContent: fromContent && !given, value: '', attrs: '', up: up.rec, drop: false, d: 0, end: 0,
+        el, role, tag, name, given, fromContent: fromContent && !given, value: '', attrs: '', up: up.rec, drop: false, d: 0, list: null,
         states: null, frame: up.frame, clickable: x.clickable, mark: false, index: this.recs.length,
       };
       const of = x.label && x.label.stands ? x.label.control : el;
@@ -280,7 +285,7 @@
       if (x.scroller) rec.attrs += ', scrolled=' + quote(x.scroller);
       if (flags & AXHIDDEN) F.add(rec, 'hidden_from_ax');
       if (flags & INERT && R.interactive.has(role)) F.add(rec, 'inert');
-      this.recs.push(rec);
+      this.add(rec);
       this.size += name.length + rec.value.length + rec.attrs.length + role.length + 10;
       return rec;
     }

@@ -5,17 +5,13 @@
   const cells = new Set(['cell', 'gridcell', 'columnheader', 'rowheader']);
   const plain = new Set(['StaticText', 'image', 'link', 'button', 'checkbox', 'radio', 'switch', 'textbox', 'searchbox', 'combobox', 'spinbutton', 'slider', 'generic', 'progressbar', 'meter', 'menuitem']);
 
-  const kids = (w, rec, from) => {
-    const out = [];
-    for (let i = from; i < w.recs.length; i++) if (!w.recs[i].drop && above(w.recs[i]) === rec) out.push(w.recs[i]);
-    return out;
-  };
+  const kids = (rec) => rec.list ? rec.list.filter((k) => !k.drop) : [];
 
-  // above is the nearest record over r that is kept.
-  const above = (r) => {
-    let u = r.up;
-    while (u && u.drop) u = u.up;
-    return u;
+  // lift drops a record and puts its only child in its place.
+  const lift = (rec, k) => {
+    rec.drop = true;
+    k.up = rec.up;
+    if (rec.up) rec.up.list[rec.up.list.length - 1] = k; // rec was the latest child
   };
 
   // nameIt gives a record the name that its content makes.
@@ -34,7 +30,7 @@
     if (role === 'row') { row(w, rec, from); return; }
     if (rec.fromContent || P.roles.interactive.has(role)) repeated(w, rec, from);
     if (rec.el.localName === 'iframe' || rec.el.localName === 'frame') return;
-    const list = kids(w, rec, from);
+    const list = kids(rec);
     if (list.length !== 1) {
       if (rec.given) for (const k of list) if (!k.el && !k.mark && rec.name.includes(k.name)) k.drop = true;
       return;
@@ -46,8 +42,8 @@
       return;
     }
     if (rec.name !== '' || rec.attrs.includes('focused')) return;
-    if ((role === 'listitem' || role === 'group') && rec.attrs === '') rec.drop = true;
-    else if (role === 'generic' && rec.attrs === ', clickable' && P.roles.interactive.has(k.role)) rec.drop = true;
+    if ((role === 'listitem' || role === 'group') && rec.attrs === '') lift(rec, k);
+    else if (role === 'generic' && rec.attrs === ', clickable' && P.roles.interactive.has(k.role)) lift(rec, k);
   };
 
   const repeated = (w, rec, from) => {
@@ -108,7 +104,11 @@
       }
       s += r.role + ' ' + P.text.quote(r.name) + (r.value ? ' value=' + P.text.quote(r.value) : '') + r.attrs;
       size += s.length + 1;
-      if (size > max) { w.cut = w.cut || 'size'; break; }
+      if (size > max) {
+        w.cut = w.cut || 'size';
+        if (!r.el) lines.push(s.slice(0, s.length + max - size) + '…');
+        break;
+      }
       lines.push(s);
     }
     return {lines, kept};
@@ -153,7 +153,8 @@
     const buf = new Uint8Array(max);
     const {read} = new TextEncoder().encodeInto(text, buf);
     if (read === text.length) return text;
-    return text.slice(0, text.lastIndexOf('\n', read));
+    const end = text.lastIndexOf('\n', read);
+    return end > read - 500 ? text.slice(0, end) : text.slice(0, read).toWellFormed() + '…';
   };
 
   const scrollLine = (s) => s[3] > s[5] + 1 || s[2] > s[4] + 1 ?
