@@ -14,21 +14,11 @@ import (
 	"github.com/pommelgym/pommel/internal/postgres/pgtest"
 )
 
-// openJudge prepares a fresh database when its cluster was not, and connects as the judge.
+// openJudge connects as the judge.
 func openJudge(tb testing.TB, db *pgtest.DB) *postgres.Judge {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	super := pgtest.Connect(tb, db.SuperDSN)
-	var prepared bool
-	if err := super.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_replication_slots").Scan(&prepared); err != nil {
-		tb.Fatal(err)
-	}
-	if !prepared {
-		if err := postgres.PrepareJudge(ctx, super); err != nil {
-			tb.Fatal(err)
-		}
-	}
 	j, err := postgres.OpenJudge(ctx, db.JudgeDSN)
 	if err != nil {
 		tb.Fatal(err)

@@ -40,12 +40,6 @@ func newBench(tb testing.TB, schema string) *bench {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	b := &bench{tb: tb, db: pgtest.New(tb, schema), page: &fakePage{base: "http://shop.test/"}}
-	super := pgtest.Connect(tb, b.db.SuperDSN)
-	var prepared bool
-	b.must(super.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_replication_slots").Scan(&prepared))
-	if !prepared {
-		b.must(postgres.PrepareJudge(ctx, super))
-	}
 	var err error
 	b.read, err = postgres.OpenJudge(ctx, b.db.JudgeDSN)
 	b.must(err)

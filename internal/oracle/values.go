@@ -1,0 +1,150 @@
+package oracle
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+
+	"github.com/pommelgym/pommel/internal/task"
+)
+
+// actions are the agent's calls, by their names.
+var actions = []string{
+	"noop", "send_msg_to_user", "report_infeasible", "finish",
+	"click", "dblclick", "hover", "fill", "check", "uncheck", "select_option", "press", "focus", "clear",
+	"drag_and_drop", "upload_file", "scroll",
+	"mouse_move", "mouse_up", "mouse_down", "mouse_click", "mouse_dblclick", "mouse_drag_and_drop", "mouse_upload_file",
+	"keyboard_press", "keyboard_up", "keyboard_down", "keyboard_type", "keyboard_insert_text",
+	"goto", "go_back", "go_forward", "new_tab", "tab_close", "tab_focus",
+	"dialog_accept", "dialog_dismiss",
+}
+
+// params makes p: a value for each parameter, a struct for one that is a row.
+func params(drawn []task.Drawn) starlark.Value {
+	p := starlark.StringDict{}
+	for _, d := range drawn {
+		if v, single := d.Value(); single && !d.Row {
+			p[d.Name] = value(v)
+			continue
+		}
+		row := starlark.StringDict{}
+		for _, f := range d.Fields {
+			row[f.Name] = value(f.Value)
+		}
+		p[d.Name] = starlarkstruct.FromStringDict(starlark.String(d.Name), row)
+	}
+	return starlarkstruct.FromStringDict(starlark.String("p"), p)
+}
+
+// value: whole numbers are ints; numbers with a fraction stay text, with all their digits.
+func value(v task.Value) starlark.Value {
+	switch v.Kind {
+	case task.Null:
+		return starlark.None
+	case task.Bool:
+		return starlark.Bool(strings.EqualFold(v.Text, "true"))
+	case task.Int:
+		if i, ok := new(big.Int).SetString(v.Text, 10); ok {
+			return starlark.MakeBigInt(i)
+		}
+	}
+	return starlark.String(v.Text)
+}
+
+// render writes a call as the action grammar has it.
+func render(name string, args starlark.Tuple, kwargs []starlark.Tuple) (string, error) {
+	var parts []string
+	for _, a := range args {
+		s, err := literal(a)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		parts = append(parts, s)
+	}
+	for _, kv := range kwargs {
+		s, err := literal(kv[1])
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		parts = append(parts, string(kv[0].(starlark.String))+"="+s)
+	}
+	return name + "(" + strings.Join(parts, ", ") + ")", nil
+}
+
+// literal writes a value as a literal of Python.
+func literal(v starlark.Value) (string, error) {
+	switch v := v.(type) {
+	case starlark.NoneType, starlark.Bool, starlark.Int:
+		return v.String(), nil
+	case starlark.Float:
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return "", fmt.Errorf("%s cannot be an argument", v)
+		}
+		return strconv.FormatFloat(float64(v), 'g', -1, 64), nil
+	case starlark.String:
+		return quote(string(v)), nil
+	case starlark.Tuple, *starlark.List:
+		return list(v.(starlark.Iterable))
+	case *starlark.Dict:
+		return dict(v)
+	}
+	return "", fmt.Errorf("a %s cannot be an argument", v.Type())
+}
+
+func list(v starlark.Iterable) (string, error) {
+	var parts []string
+	for item := range starlark.Elements(v) {
+		s, err := literal(item)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, s)
+	}
+	return "[" + strings.Join(parts, ", ") + "]", nil
+}
+
+func dict(d *starlark.Dict) (string, error) {
+	var parts []string
+	for _, kv := range d.Items() {
+		k, err := literal(kv[0])
+		if err != nil {
+			return "", err
+		}
+		v, err := literal(kv[1])
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, k+": "+v)
+	}
+	return "{" + strings.Join(parts, ", ") + "}", nil
+}
+
+// quote writes a string in double quotes; only what must be escaped is.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r < 0x20 || r == 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
