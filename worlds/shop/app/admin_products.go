@@ -17,17 +17,19 @@ type adminProductRow struct {
 
 type adminProductsPage struct {
 	Query    string
+	Category string
 	SoldOut  bool
 	Products []adminProductRow
 	Pager    pager
 }
 
 func (s *shop) adminProducts(c *call) error {
-	d := adminProductsPage{Query: c.text("q"), SoldOut: c.text("sold_out") == "1"}
+	d := adminProductsPage{Query: c.text("q"), Category: c.text("category"), SoldOut: c.text("sold_out") == "1"}
 	const where = ` FROM products p JOIN categories c ON c.id = p.category_id
 		WHERE (p.name ILIKE ALL ($1::text[]) OR EXISTS (SELECT FROM variants v WHERE v.product_id = p.id AND v.sku ILIKE $2))
-		AND (NOT $3 OR EXISTS (SELECT FROM variants v WHERE v.product_id = p.id AND v.stock = 0))`
-	args := []any{patterns(d.Query), escapeLike(d.Query), d.SoldOut}
+		AND (NOT $3 OR EXISTS (SELECT FROM variants v WHERE v.product_id = p.id AND v.stock = 0))
+		AND ($4 = '' OR c.slug = $4)`
+	args := []any{patterns(d.Query), escapeLike(d.Query), d.SoldOut, d.Category}
 	total, err := scalar[int](c.ctx(), s.db, `SELECT count(*)`+where, args...)
 	if err != nil {
 		return err
@@ -39,7 +41,7 @@ func (s *shop) adminProducts(c *call) error {
 	d.Pager = newPager(c.r.URL, page, adminRowsPerPage, total)
 	args = append(args, adminRowsPerPage, (d.Pager.Page-1)*adminRowsPerPage)
 	d.Products, err = many[adminProductRow](c.ctx(), s.db, `SELECT p.id, p.name, c.name AS category, p.price_cents, p.active,
-		(SELECT coalesce(sum(stock), 0)::int FROM variants v WHERE v.product_id = p.id) AS stock`+where+` ORDER BY p.name LIMIT $4 OFFSET $5`, args...)
+		(SELECT coalesce(sum(stock), 0)::int FROM variants v WHERE v.product_id = p.id) AS stock`+where+` ORDER BY p.name LIMIT $5 OFFSET $6`, args...)
 	if err != nil {
 		return err
 	}

@@ -68,10 +68,8 @@ function replaceCart(html) {
 }
 
 document.addEventListener('change', event => {
-  const form = event.target.closest('form');
-  if (!form) return;
-  if (form.classList.contains('quantity') && form.reportValidity()) change(form);
-  if ('submitOnChange' in form.dataset) form.requestSubmit();
+  const form = event.target.closest('form[data-submit-on-change]');
+  if (form) form.requestSubmit();
 });
 
 // --- suggestions while typing ---
