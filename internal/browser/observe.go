@@ -71,14 +71,14 @@ func decodePage(raw string, o *Observation) error {
 	}
 	o.URL, o.Title, o.FocusedBid, o.Truncated = head.URL, head.Title, head.Focused, head.Truncated
 	o.Elements = nil
+	if n := strings.Count(rest, "\n"); head.Elements < 0 || head.Elements > n {
+		return fmt.Errorf("the observer promised %d elements in %d lines", head.Elements, n)
+	}
 	if head.Elements > 0 {
 		o.Elements = make([]Element, head.Elements)
 	}
 	for i := range o.Elements {
-		line, rest, ok = strings.Cut(rest, "\n")
-		if !ok {
-			return fmt.Errorf("the observer promised %d elements and gave %d", head.Elements, i)
-		}
+		line, rest, _ = strings.Cut(rest, "\n")
 		if err := decodeElement(line, &o.Elements[i]); err != nil {
 			return fmt.Errorf("element %d: %w", i, err)
 		}

@@ -326,11 +326,19 @@
       c.own = rec;
       c.block = block;
       c.seen = 1;
-      if (!d) { rec.attrs += ', unreadable'; return; }
+      if (!d) { this.foreign(el, rec); return; }
       if (this.frames >= maxFrames) { rec.attrs += ', not read: more than ' + maxFrames + ' iframes deep'; this.cut = this.cut || 'frames'; return; }
       this.frames++;
       c.leave = 1;
       this.doc(d, rec, flags & (UNPAINTED | AXHIDDEN | INERT), {host: el, up: up.frame});
+    }
+
+    // foreign notes a frame of another origin: its own world has to be asked.
+    foreign(el, rec) {
+      for (let i = 0, w = el.ownerDocument.defaultView; w && i < w.length; i++) {
+        if (w[i] === el.contentWindow) { rec.child = i; return; }
+      }
+      rec.attrs += ', unreadable';
     }
 
     pop(c) {
@@ -420,16 +428,26 @@
     }
   };
 
-  // P.observe reads the page. Options: max (bytes of text), elements (boxes wanted too).
-  // The answer is one string, so that the protocol has to escape it only once: a line of
-  // JSON, then a line for each element with tabs between its fields, then the text.
-  P.observe = (opts) => {
-    const max = opts.max || 262144;
+  const walk = (max) => {
     const w = new Walk(max);
     w.active = deepActive();
-    w.doc(document, null, 0, {host: null, up: null});
+    w.root = {host: null, up: null};
+    w.doc(document, null, 0, w.root);
     w.loop();
     w.flush();
-    return P.lines.render(w, opts);
+    return w;
   };
+
+  // P.observe reads the page. Options: max (bytes of text), elements (boxes wanted too).
+  // In a frame that the main frame's world cannot enter, also: prefix (the frame's bids),
+  // depth (of its lines), x and y (where it lies on the screen) and clip (what can be seen
+  // of it). The answer is one string, so that the protocol has to escape it only once: a line
+  // of JSON, then a line for each element with tabs between its fields, then the text.
+  P.observe = (opts) => {
+    if (opts.prefix) P.registry.enter(opts.prefix);
+    return P.lines.render(walk(opts.max || 262144), opts);
+  };
+
+  // P.listed are the elements that an observation shows with a role, and their names.
+  P.listed = (role) => walk(Infinity).recs.filter((r) => r.el && !r.drop && r.role === role).map((r) => ({el: r.el, name: r.name}));
 })();

@@ -90,16 +90,17 @@
 
   // write makes the lines, names them with bids in document order, and keeps the records
   // that got one.
-  const write = (w, max) => {
+  const write = (w, max, depth) => {
     const lines = [], kept = [];
     let size = 0;
     for (const r of w.recs) {
-      if (r.drop) { r.d = r.up ? r.up.d : 0; continue; }
-      r.d = r.up ? r.up.d + 1 : 1;
+      if (r.drop) { r.d = r.up ? r.up.d : depth - 1; continue; }
+      r.d = r.up ? r.up.d + 1 : depth;
       let s = '\t'.repeat(Math.min(r.d, 40));
       if (r.el) {
         r.bid = P.registry.ids.get(r.el) ?? P.bid(r.el);
         s += '[' + r.bid + '] ';
+        r.line = lines.length;
         kept.push(r);
       }
       s += r.role + ' ' + P.text.quote(r.name) + (r.value ? ' value=' + P.text.quote(r.value) : '') + r.attrs;
@@ -118,13 +119,26 @@
 
   // offset of the content of a frame on the screen of the top one.
   const frameBox = (f) => {
-    if (!f.host) return {x: 0, y: 0, left: 0, top: 0, right: innerWidth, bottom: innerHeight};
     if (f.box) return f.box;
     const o = frameBox(f.up), h = f.host, r = h.getBoundingClientRect(), cs = h.ownerDocument.defaultView.getComputedStyle(h);
     const x = o.x + r.left + h.clientLeft + parseFloat(cs.paddingLeft), y = o.y + r.top + h.clientTop + parseFloat(cs.paddingTop);
     f.box = {x, y, left: Math.max(o.left, x), top: Math.max(o.top, y), right: Math.min(o.right, o.x + r.right), bottom: Math.min(o.bottom, o.y + r.bottom)};
     return f.box;
   };
+
+  // foreign lists the frames whose own worlds have to be asked: after which line their
+  // text goes, and what they need to know to go on.
+  const foreign = (kept) => kept.filter((r) => r.child !== undefined).map((r) => {
+    const path = [r.child];
+    for (let f = r.frame; f.host; f = f.up) {
+      const w = f.host.ownerDocument.defaultView;
+      let i = 0;
+      while (w[i] !== f.host.contentWindow) i++;
+      path.unshift(i);
+    }
+    const b = frameBox({host: r.el, up: r.frame});
+    return {bid: r.bid, line: r.line, depth: r.d + 1, path, x: b.x, y: b.y, clip: [b.left, b.top, b.right, b.bottom]};
+  });
 
   const table = (kept) => {
     const rows = [];
@@ -157,25 +171,33 @@
     return end > read - 500 ? text.slice(0, end) : text.slice(0, read).toWellFormed() + '…';
   };
 
-  const scrollLine = (s) => s[3] > s[5] + 1 || s[2] > s[4] + 1 ?
-    '(page of ' + s[2] + ' x ' + s[3] + ' px; in view: x ' + s[0] + ' to ' + (s[0] + s[4]) + ', y ' + s[1] + ' to ' + (s[1] + s[5]) + ')' : '';
+  const clean = (s) => s.toWellFormed().replaceAll('\u0000', '\ufffd');
+
+  // scrolled says how much of the document is in view, when it is not all.
+  const scrolled = () => {
+    const e = document.scrollingElement || document.documentElement;
+    if (!e || (e.scrollHeight <= e.clientHeight + 1 && e.scrollWidth <= e.clientWidth + 1)) return '';
+    const x = Math.round(e.scrollLeft), y = Math.round(e.scrollTop);
+    return '(page of ' + e.scrollWidth + ' x ' + e.scrollHeight + ' px; in view: x ' + x + ' to ' + (x + e.clientWidth) + ', y ' + y + ' to ' + (y + e.clientHeight) + ')';
+  };
 
   const render = (w, opts) => {
-    const e = document.scrollingElement || document.documentElement;
-    const scroll = e ? [Math.round(e.scrollLeft), Math.round(e.scrollTop), e.scrollWidth, e.scrollHeight, e.clientWidth, e.clientHeight] : [0, 0, 0, 0, 0, 0];
-    const title = N.tidy(document.title).toWellFormed();
-    const {lines, kept} = write(w, w.max);
+    const scroll = scrolled();
+    const title = clean(N.tidy(document.title));
+    const inner = opts.prefix !== undefined;
+    w.root.box = opts.clip ? {x: opts.x, y: opts.y, left: opts.clip[0], top: opts.clip[1], right: opts.clip[2], bottom: opts.clip[3]} : {x: 0, y: 0, left: 0, top: 0, right: innerWidth, bottom: innerHeight};
+    const {lines, kept} = write(w, w.max, opts.depth || 1);
     const a = w.active;
-    const focused = a && a !== document.body && a !== document.documentElement ? P.bid(a) : '';
+    const focused = a && a !== document.body && a !== document.documentElement && (!inner || document.hasFocus()) ? P.bid(a) : '';
     const rows = opts.elements ? table(kept) : [];
-    const tail = scrollLine(scroll);
-    let text = "RootWebArea " + P.text.quote(title) + (focused ? '' : ', focused') + '\n' + lines.join('\n');
-    text = text.toWellFormed().replaceAll('\u0000', '\ufffd');
+    const others = foreign(kept);
+    let text = (inner ? '' : 'RootWebArea ' + P.text.quote(title) + (focused ? '' : ', focused') + '\n') + lines.join('\n');
+    text = clean(text);
     const fitted = fit(text, w.max);
     if (fitted !== text) w.cut = w.cut || 'size';
-    text = fitted + (w.cut ? '\n' + cutLine[w.cut](w.max) : '') + (tail ? '\n' + tail : '');
-    const head = JSON.stringify({url: location.href, title, focused, truncated: w.cut !== '', elements: rows.length, scroll});
-    return head + '\n' + (rows.length ? rows.join('\n').toWellFormed().replaceAll('\u0000', '\ufffd') + '\n' : '') + text;
+    const tail = (w.cut ? '\n' + cutLine[w.cut](w.max) : '') + (scroll && !inner ? '\n' + scroll : '');
+    const head = JSON.stringify({url: location.href, title, focused, truncated: w.cut !== '', elements: rows.length, foreign: others.length ? others : undefined});
+    return head + '\n' + (rows.length ? clean(rows.join('\n')) + '\n' : '') + fitted + tail;
   };
 
   P.lines = {settle, render};
