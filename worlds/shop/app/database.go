@@ -106,3 +106,9 @@ func violates(err error, constraint string) bool {
 	var p *pgconn.PgError
 	return errors.As(err, &p) && p.ConstraintName == constraint
 }
+
+// notText says whether the database refused a value that is no text: a zero byte or bad UTF-8.
+func notText(err error) bool {
+	var p *pgconn.PgError
+	return errors.As(err, &p) && p.Code == "22021"
+}

@@ -200,7 +200,7 @@ func (c *call) fail(err error) {
 		status, message = http.StatusForbidden, "Your account may not open this page."
 	case errors.Is(err, errStaleForm):
 		status, message = http.StatusForbidden, "This form is out of date. Please go back, reload the page and try again."
-	case errors.Is(err, errBadInput):
+	case errors.Is(err, errBadInput), notText(err):
 		status, message = http.StatusBadRequest, "We could not understand this request."
 	default:
 		fmt.Fprintf(os.Stderr, "shop: %s %s: %v\n", c.r.Method, c.r.URL.Path, err)
