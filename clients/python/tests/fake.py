@@ -10,6 +10,7 @@ import struct
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any
 
 from PIL import Image
@@ -44,7 +45,7 @@ class FakeGym:
     """Attributes that tests set: cut (calls whose connection breaks after they were carried out,
     by name), refuse (status lines instead of an answer), fail (raised by a step), size of pictures."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str = "") -> None:
         self.lock = threading.Lock()
         self.episodes: dict[str, dict[str, Any]] = {}
         self.requests: dict[str, str] = {}
@@ -66,7 +67,8 @@ class FakeGym:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if not path:
+                    self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 name = self.path.rsplit("/", 1)[-1]
                 with fake.lock:
@@ -99,6 +101,10 @@ class FakeGym:
         class Quiet(ThreadingHTTPServer):
             daemon_threads = True
             block_on_close = False
+            address_family = socket.AF_UNIX if path else socket.AF_INET
+
+            def server_bind(self) -> None:
+                TCPServer.server_bind(self)  # without HTTPServer's look-up of a name
 
             def handle_error(self, *args: Any) -> None:
                 pass  # cut connections
@@ -106,8 +112,8 @@ class FakeGym:
             def shutdown_request(self, request: Any) -> None:
                 self.close_request(request)  # without the farewell of shutdown(2)
 
-        self.http = Quiet(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.http.server_address[1]}"
+        self.http = Quiet(path or ("127.0.0.1", 0), Handler)  # type: ignore[arg-type]
+        self.address = f"unix:{path}" if path else f"http://127.0.0.1:{self.http.server_address[1]}"
         threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def stop(self) -> None:

@@ -7,6 +7,7 @@ import os
 import pickle
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 from fake import Failure, FakeGym
@@ -62,8 +63,8 @@ def test_lost_reply_of_a_reset(fake: FakeGym) -> None:
 def test_connection_closed_while_the_agent_thought(fake: FakeGym) -> None:
     s = session(fake)
     s.reset("buy-item")
-    assert s.client._conn is not None
-    s.client._conn.sock.shutdown(socket.SHUT_RDWR)
+    assert s.client._sock is not None
+    s.client._sock.shutdown(socket.SHUT_RDWR)
     assert s.step("noop()").step == 1
     s.close()
 
@@ -206,13 +207,25 @@ def test_token(fake: FakeGym, monkeypatch: pytest.MonkeyPatch) -> None:
     c.copy(timeout=1, retries=0).server()
     sent = [h.get("Authorization") for h in fake.headers]
     assert sent == ["Bearer secret", "Bearer from env", "Bearer from env"]
+    with pytest.raises(pommel.InvalidArgument, match="header"):
+        pommel.Client(fake.address, token="a\r\nX-Other: b")
+
+
+def test_unix_socket(tmp_path: Path) -> None:
+    fake = FakeGym(str(tmp_path / "s"))
+    s = session(fake)
+    s.reset("buy-item")
+    fake.cut["Step"] = 1
+    assert s.step("noop()").step == 1
+    s.close()
+    fake.stop()
 
 
 def test_forked_child_has_its_own_connection(fake: FakeGym) -> None:
     c = pommel.Client(fake.address)
     c.server()
-    parent = c._conn
+    parent = c._sock
     c._pid = os.getpid() + 1  # what a child sees
     c.server()
-    assert c._conn is not parent
+    assert c._sock is not parent
     assert pickle.loads(pickle.dumps(c)).server().world == "shop"

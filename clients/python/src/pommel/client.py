@@ -59,24 +59,16 @@ class Client:
         self.retries = retries
         self._ssl = ssl_context
         self._scheme, self._host, self._port, self._path = _parse(self.address)
-        token = os.environ.get("POMMEL_TOKEN") if token is None else token
-        self._headers = {
-            "Content-Type": "application/json",
-            "Connect-Protocol-Version": "1",
-            "Connect-Timeout-Ms": str(int(timeout * 1000)),
-        }
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
+        self._token = (os.environ.get("POMMEL_TOKEN") or "") if token is None else token
+        if not self._token.isprintable() or not self._token.isascii():
+            raise InvalidArgument("the token holds characters that no header can carry")
         self._lock = threading.Lock()
-        self._conn: http.client.HTTPConnection | None = None
+        self._sock: socket.socket | None = None
         self._pid = os.getpid()
 
     def copy(self, *, timeout: float, retries: int) -> Client:
         """Make another client for the same server, with a connection of its own."""
-        other = Client(self.address, token="", timeout=timeout, retries=retries, ssl_context=self._ssl)
-        if "Authorization" in self._headers:
-            other._headers["Authorization"] = self._headers["Authorization"]
-        return other
+        return Client(self.address, token=self._token, timeout=timeout, retries=retries, ssl_context=self._ssl)
 
     def server(self) -> ServerInfo:
         """Describe the server."""
@@ -110,75 +102,85 @@ class Client:
         raise AssertionError("unreachable")
 
     def _once(self, method: str, body: bytes) -> dict[str, Any]:
-        conn = self._connected()
-        whole = False
+        sock = self._connected()
+        keep = False
         try:
-            conn.request("POST", _SERVICE + method, body, self._headers)
-            response = conn.getresponse()
-            data = response.read()
-            whole = True
+            # Head and body in one piece: the server wakes up once.
+            sock.sendall(self._head(method, len(body)) + body)
+            response = http.client.HTTPResponse(sock, method="POST")
+            try:
+                response.begin()
+                data = response.read()
+            finally:
+                response.close()
+            keep = not response.will_close
         except TimeoutError as e:
             raise DeadlineExceeded(f"{method} at {self.address}: no answer within {self.timeout:g} s") from e
         except (OSError, http.client.HTTPException) as e:
             raise _Broken(str(e) or type(e).__name__) from e
         finally:
             # Also when a signal came in the middle: the rest of an answer must not be read as the next one.
-            if not whole:
+            if not keep:
                 self._drop()
         if response.status == 200:
             answer: dict[str, Any] = json.loads(data)
             return answer
         raise _error(response.status, data)
 
-    def _connected(self) -> http.client.HTTPConnection:
-        if self._pid != os.getpid():  # a forked child must not share its parent's connection
-            self._conn, self._pid = None, os.getpid()
-        if self._conn is None:
-            conn = self._open()
-            try:
-                conn.connect()
-                if conn.sock.family != socket.AF_UNIX:
-                    # A small request must not wait for the acknowledgement of the one before it.
-                    conn.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                conn.sock.settimeout(self.timeout)
-            except OSError as e:
-                conn.close()
-                raise _Broken(f"cannot connect: {e}") from e
-            self._conn = conn
-        return self._conn
+    def _head(self, method: str, size: int) -> bytes:
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        authorization = f"Authorization: Bearer {self._token}\r\n" if self._token else ""
+        return (
+            f"POST {_SERVICE}{method} HTTP/1.1\r\nHost: {host}:{self._port}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {size}\r\n"
+            f"Connect-Protocol-Version: 1\r\nConnect-Timeout-Ms: {int(self.timeout * 1000)}\r\n"
+            f"{authorization}\r\n"
+        ).encode("ascii")
 
-    def _open(self) -> http.client.HTTPConnection:
+    def _connected(self) -> socket.socket:
+        if self._pid != os.getpid():  # a forked child must not share its parent's connection
+            self._sock, self._pid = None, os.getpid()
+        if self._sock is None:
+            try:
+                self._sock = self._connect()
+            except OSError as e:
+                raise _Broken(f"cannot connect: {e}") from e
+            self._sock.settimeout(self.timeout)
+        return self._sock
+
+    def _connect(self) -> socket.socket:
         if self._scheme == "unix":
-            return _UnixConnection(self._path)
-        if self._scheme == "https":
-            return http.client.HTTPSConnection(
-                self._host, self._port, timeout=_CONNECT_TIMEOUT, context=self._ssl or ssl.create_default_context()
-            )
-        return http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_TIMEOUT)
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                sock.settimeout(_CONNECT_TIMEOUT)
+                sock.connect(self._path)
+            except OSError:
+                sock.close()
+                raise
+            return sock
+        sock = socket.create_connection((self._host, self._port), timeout=_CONNECT_TIMEOUT)
+        try:
+            # A small request must not wait for the acknowledgement of the one before it.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self._scheme == "https":
+                return (self._ssl or ssl.create_default_context()).wrap_socket(sock, server_hostname=self._host)
+        except OSError:
+            sock.close()
+            raise
+        return sock
 
     def _drop(self) -> None:
-        if self._conn is not None:
-            self._conn.close()
-            self._conn = None
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
 
     # Environments are copied and sent to other processes by trainers; connections cannot be.
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_conn")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_sock")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock(), _conn=None)
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=_CONNECT_TIMEOUT)
-        self._unix_path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._unix_path)
+        self.__dict__.update(state, _lock=threading.Lock(), _sock=None)
 
 
 def _parse(address: str) -> tuple[str, str, int, str]:
@@ -187,7 +189,7 @@ def _parse(address: str) -> tuple[str, str, int, str]:
     if address.startswith("unix:"):
         if address == "unix:":
             raise bad
-        return "unix", "", 0, address[len("unix:") :]
+        return "unix", "localhost", 0, address[len("unix:") :]
     u = urllib.parse.urlsplit(address if "://" in address else "http://" + address)
     default = {"http": 80, "https": 443}.get(u.scheme, 0) if "://" in address else 0
     try:
