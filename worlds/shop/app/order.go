@@ -43,7 +43,7 @@ type ordersPage struct {
 
 var statuses = []string{"placed", "packed", "shipped", "delivered", "cancelled"}
 
-const ordersPerPage = 10
+const ordersPerPage = 6
 
 func readOrderFilter(c *call) orderFilter {
 	f := orderFilter{Status: c.text("status"), Query: c.text("q"), From: c.text("from"), To: c.text("to")}

@@ -113,7 +113,7 @@ func makeItems(r *rand.Rand, products []product, placed time.Time) []item {
 
 func (o *order) useCoupon(id int) {
 	c := coupons[id-1]
-	if o.subtotal < c.minimum {
+	if o.subtotal < c.minimum || o.placed.Format(time.DateTime) > c.expires {
 		return
 	}
 	o.coupon = id
@@ -176,7 +176,7 @@ func writeOrders(w io.Writer, orders []order) {
 		payments = append(payments, []any{len(payments) + 1, id, o.payment, o.total(), paymentStatus(o), o.placed})
 		if o.returnQuantity > 0 {
 			status := []string{"requested", "refunded", "approved"}[id%3]
-			reason := []string{"damaged", "does_not_fit", "changed_mind"}[id%3]
+			reason := []string{"damaged", "does_not_fit", "changed_mind"}[id/3%3]
 			returns = append(returns, []any{len(returns) + 1, id, status, reason, o.delivered.Add(50 * time.Hour)})
 			returned = append(returned, []any{len(returns), len(items), o.returnQuantity})
 		}
