@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bufio"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -29,6 +28,7 @@ type cgroup struct {
 	dirs     map[string]string // by controller
 	rep      LimitsReport
 	memoryV2 bool
+	cpuV2    bool
 }
 
 // host is where this process's groups are.
@@ -65,6 +65,9 @@ func newCgroup(l Limits) (*cgroup, error) {
 	}
 	g.memory(host, name, l)
 	g.processes(host, name, l)
+	if _, v2, err := g.dir(host, "cpu", name); err == nil {
+		g.cpuV2 = v2
+	}
 	return g, nil
 }
 
@@ -188,6 +191,22 @@ func (g *cgroup) add(pid int) error {
 
 func (g *cgroup) report() LimitsReport { return g.rep }
 
+// setBackground gives the group a quarter of the ordinary share of the processor.
+func (g *cgroup) setBackground(on bool) {
+	dir, ok := g.dirs["cpu"]
+	if !ok {
+		return
+	}
+	file, share := "cpu.shares", int64(1024)
+	if g.cpuV2 {
+		file, share = "cpu.weight", 100
+	}
+	if on {
+		share /= 4
+	}
+	_ = writeControl(dir, file, share)
+}
+
 // usedBytes is the memory that the sandbox uses, its files included; 0 where not known.
 func (g *cgroup) usedBytes() int64 {
 	dir, ok := g.dirs["memory"]
@@ -235,132 +254,4 @@ func removeGroup(dir string, patience time.Duration) error {
 		}
 		time.Sleep(pause)
 	}
-}
-
-// findCgroups says where this process's own groups are mounted. Both files are the kernel's.
-func findCgroups(selfFile, mountsFile string) (cgroupHost, error) {
-	h := cgroupHost{v1: map[string]string{}}
-	own, err := ownGroups(selfFile)
-	if err != nil {
-		return h, err
-	}
-	f, err := os.Open(mountsFile)
-	if err != nil {
-		return h, fmt.Errorf("find cgroups: %w", err)
-	}
-	defer f.Close()
-	for sc := bufio.NewScanner(f); sc.Scan(); {
-		// id parent dev root mountpoint options ... - type source superoptions
-		left, right, ok := strings.Cut(sc.Text(), " - ")
-		l, r := strings.Fields(left), strings.Fields(right)
-		if !ok || len(l) < 5 || len(r) < 3 {
-			continue
-		}
-		switch r[0] {
-		case "cgroup2":
-			if dir, ok := below(l[4], l[3], own[""]); ok {
-				h.v2 = dir
-			}
-		case "cgroup":
-			for _, c := range strings.Split(r[2], ",") {
-				if dir, ok := below(l[4], l[3], own[c]); ok && (c == "memory" || c == "pids") {
-					h.v1[c] = dir
-				}
-			}
-		}
-	}
-	return h, nil
-}
-
-// ownGroups reads which group this process is in, by controller; "" is version 2.
-func ownGroups(file string) (map[string]string, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("find cgroups: %w", err)
-	}
-	own := map[string]string{}
-	for _, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
-		parts := strings.SplitN(line, ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		for _, c := range strings.Split(parts[1], ",") {
-			own[c] = parts[2]
-		}
-	}
-	return own, nil
-}
-
-// below is the folder of a group in a mount that may show only a part of the hierarchy.
-func below(mountpoint, root, group string) (string, bool) {
-	if group == "" {
-		return "", false
-	}
-	rel, err := filepath.Rel(root, group)
-	if err != nil || strings.HasPrefix(rel, "..") {
-		// A container sees the whole hierarchy's names but only its own part of the mount.
-		rel = "."
-	}
-	dir := filepath.Join(mountpoint, rel)
-	if _, err := os.Stat(dir); err != nil {
-		return "", false
-	}
-	return dir, true
-}
-
-// Sweep removes the groups of servers that ended without removing them. Only groups named
-// by a process of this pid namespace that no longer runs are touched.
-func Sweep() error {
-	host, err := findCgroups("/proc/self/cgroup", "/proc/self/mountinfo")
-	if err != nil {
-		return err
-	}
-	ns, err := sys.PidNamespace()
-	if err != nil {
-		return err
-	}
-	parents := map[string]bool{}
-	if host.v2 != "" {
-		parents[host.v2] = true
-	}
-	for _, dir := range host.v1 {
-		parents[dir] = true
-	}
-	var errs []error
-	for parent := range parents {
-		groups, _ := filepath.Glob(filepath.Join(parent, fmt.Sprintf("%s%d-*", groupPrefix, ns)))
-		for _, g := range groups {
-			if ownerGone(filepath.Base(g)) {
-				errs = append(errs, sweepGroup(g))
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func ownerGone(name string) bool {
-	parts := strings.Split(strings.TrimPrefix(name, groupPrefix), "-")
-	if len(parts) != 4 {
-		return false
-	}
-	pid, err1 := strconv.Atoi(parts[1])
-	start, err2 := strconv.ParseUint(parts[2], 10, 64)
-	return err1 == nil && err2 == nil && sys.StartTime(pid) != start
-}
-
-// sweepGroup ends what may still be dying in a group and removes it.
-func sweepGroup(dir string) error {
-	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("sweep %s: %w", dir, err)
-	}
-	for _, line := range strings.Fields(string(data)) {
-		if pid, err := strconv.Atoi(line); err == nil && pid > 1 {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
-	if err := removeGroup(dir, 2*time.Second); err != nil {
-		return fmt.Errorf("sweep %s: %w", dir, err)
-	}
-	return nil
 }

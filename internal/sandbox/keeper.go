@@ -117,6 +117,10 @@ func (k *keeper) handle(req request, files []*os.File, reply *message) (pass []*
 	case req.Copy != nil:
 		r := req.Copy
 		err = sys.CopyTree(privatePath(r.From), r.To, sys.Owner{UID: r.UID, GID: r.GID})
+	case req.Check:
+		// What has ended until now is reported before the answer.
+		for k.reapOne() {
+		}
 	default:
 		err = errors.New("empty request")
 	}

@@ -21,6 +21,7 @@ type request struct {
 	Signal *signalRequest `json:"signal,omitempty"`
 	Probe  *Probe         `json:"probe,omitempty"`
 	Copy   *copyRequest   `json:"copy,omitempty"`
+	Check  bool           `json:"check,omitempty"`
 }
 
 type startRequest struct {

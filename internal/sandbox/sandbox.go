@@ -204,6 +204,13 @@ func (s *Sandbox) Copy(ctx context.Context, from, to string, uid int) error {
 	return err
 }
 
+// Check asks the keeper for a sign of life. When it returns, the end of every process that
+// ended before the call has been reported.
+func (s *Sandbox) Check(ctx context.Context) error {
+	_, err := s.call(ctx, request{Check: true})
+	return err
+}
+
 // Path is where a path of the inside is reachable by this process.
 func (s *Sandbox) Path(inside string) string {
 	return fmt.Sprintf("/proc/self/fd/%d%s", s.root.Fd(), inside)
@@ -240,6 +247,10 @@ func (s *Sandbox) Close() error {
 	}
 	return s.group.remove()
 }
+
+// SetBackground lowers the share of the processor that the sandbox gets when others want
+// it too, or gives it back. Without the controller nothing changes.
+func (s *Sandbox) SetBackground(on bool) { s.group.setBackground(on) }
 
 // Report says how far the host let the sandbox be limited.
 func (s *Sandbox) Report() LimitsReport { return s.group.report() }
