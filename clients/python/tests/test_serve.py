@@ -47,10 +47,10 @@ def ended(pid: int) -> bool:
 
 
 def test_serve(binary: str) -> None:
-    with pommel.serve("shop", 3, binary=binary, lease=90, args=["--drain", "1s"]) as server:
+    with pommel.serve("shop", 3, binary=binary, lease=90, args=["--log"]) as server:
         assert server.address == "http://127.0.0.1:1" and "warming up" in server.log
         assert server.ready["argv"] == [
-            "serve", "--json", "--addr", "127.0.0.1:0", "--world", "shop", "--worlds", "3", "--lease", "90s", "--drain", "1s",
+            "serve", "--json", "--addr", "127.0.0.1:0", "--world", "shop", "--worlds", "3", "--drain", "0s", "--lease", "90s", "--log",
         ]  # fmt: skip
     assert ended(server.ready["pid"])
     server.close()

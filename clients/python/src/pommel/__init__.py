@@ -27,7 +27,7 @@ from .errors import (
     Unsupported,
     WorldLost,
 )
-from .registration import make, register_envs, register_tasks
+from .registration import make, make_vec, register_envs, register_tasks
 from .server import Server, serve
 from .session import Session
 from .types import Info, Observation, Result, Screenshot, ServerInfo, Task, View
@@ -62,6 +62,7 @@ __all__ = [
     "View",
     "WorldLost",
     "make",
+    "make_vec",
     "register_envs",
     "register_tasks",
     "serve",

@@ -9,6 +9,7 @@ import gymnasium
 from .client import Client
 
 _ENTRY_POINT = "pommel.env:PommelEnv"
+_VECTOR_ENTRY_POINT = "pommel.vector:PommelVectorEnv"
 
 # The worlds that come with Pommel. Names of other worlds come from `register_tasks`.
 _WORLDS = ("shop",)
@@ -52,8 +53,13 @@ def make(task: str | None = None, address: str | None = None, **kwargs: Any) -> 
     return gymnasium.make("pommel/gym-v0", task=task, address=address, **kwargs)
 
 
+def make_vec(num_envs: int, task: str | None = None, address: str | None = None, **kwargs: Any) -> Any:
+    """Make a `pommel.vector.PommelVectorEnv`, whatever world the server at address runs."""
+    return gymnasium.make_vec("pommel/gym-v0", num_envs=num_envs, task=task, address=address, **kwargs)
+
+
 def _register(env_id: str, kwargs: dict[str, Any]) -> str:
     # Asking the same server again is right and not worth a warning.
     gymnasium.registry.pop(env_id, None)
-    gymnasium.register(id=env_id, entry_point=_ENTRY_POINT, kwargs=kwargs)
+    gymnasium.register(id=env_id, entry_point=_ENTRY_POINT, vector_entry_point=_VECTOR_ENTRY_POINT, kwargs=kwargs)
     return env_id

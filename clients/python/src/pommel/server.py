@@ -19,7 +19,7 @@ import gymnasium
 
 from .client import Client
 from .errors import NotFound, Unavailable
-from .registration import make, register_tasks
+from .registration import make, make_vec, register_tasks
 
 _GUARD = os.path.join(os.path.dirname(__file__), "_guard.py")
 
@@ -40,6 +40,10 @@ class Server:
     def make(self, task: str | None = None, **kwargs: Any) -> gymnasium.Env[dict[str, Any], str]:
         """Make the environment of a task; None draws a task at each reset."""
         return make(task, self.address, **kwargs)
+
+    def make_vec(self, num_envs: int, task: str | None = None, **kwargs: Any) -> Any:
+        """Make a `pommel.vector.PommelVectorEnv`."""
+        return make_vec(num_envs, task, self.address, **kwargs)
 
     def register(self, **kwargs: Any) -> list[str]:
         """Register names for gymnasium.make, see `pommel.register_tasks`."""
@@ -87,6 +91,8 @@ def serve(
         timeout: Seconds until the worlds must be ready. The first start builds what is missing.
     """
     command = [_binary(binary), "serve", "--json", "--addr", "127.0.0.1:0", "--world", world, "--worlds", str(worlds)]
+    # Nobody is left to go on with the episodes when this program stops its server.
+    command += ["--drain", "0s"]
     if lease is not None:
         command += ["--lease", f"{lease:g}s"]
     log = tempfile.TemporaryFile()
