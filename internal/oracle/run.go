@@ -11,6 +11,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
+	"github.com/pommelgym/pommel/internal/action"
 	"github.com/pommelgym/pommel/internal/fault"
 	"github.com/pommelgym/pommel/internal/task"
 )
@@ -106,8 +107,8 @@ func (r *runner) globals() starlark.StringDict {
 		"obs":  starlark.NewBuiltin("obs", r.obs),
 		"try_": starlark.NewBuiltin("try_", r.try),
 	}
-	for _, name := range actions {
-		g[name] = starlark.NewBuiltin(name, r.act)
+	for _, s := range action.Signatures() {
+		g[s.Name] = starlark.NewBuiltin(s.Name, r.act)
 	}
 	return g
 }

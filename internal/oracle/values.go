@@ -13,17 +13,6 @@ import (
 	"github.com/pommelgym/pommel/internal/task"
 )
 
-// actions are the agent's calls, by their names.
-var actions = []string{
-	"noop", "send_msg_to_user", "report_infeasible", "finish",
-	"click", "dblclick", "hover", "fill", "check", "uncheck", "select_option", "press", "focus", "clear",
-	"drag_and_drop", "upload_file", "scroll",
-	"mouse_move", "mouse_up", "mouse_down", "mouse_click", "mouse_dblclick", "mouse_drag_and_drop", "mouse_upload_file",
-	"keyboard_press", "keyboard_up", "keyboard_down", "keyboard_type", "keyboard_insert_text",
-	"goto", "go_back", "go_forward", "new_tab", "tab_close", "tab_focus",
-	"dialog_accept", "dialog_dismiss",
-}
-
 // params makes p: a value for each parameter, a struct for one that is a row.
 func params(drawn []task.Drawn) starlark.Value {
 	p := starlark.StringDict{}
