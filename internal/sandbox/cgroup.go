@@ -25,10 +25,9 @@ type LimitsReport struct {
 // cgroup is the group of one sandbox: one folder under version 2, one a controller under
 // version 1. A nil cgroup limits nothing.
 type cgroup struct {
-	dirs     map[string]string // by controller
-	rep      LimitsReport
-	memoryV2 bool
-	cpuV2    bool
+	dirs  map[string]string // by controller
+	rep   LimitsReport
+	cpuV2 bool
 }
 
 // host is where this process's groups are.
@@ -89,7 +88,6 @@ func (g *cgroup) memory(h cgroupHost, name string, l Limits) {
 		}
 		err = writeControl(dir, file, l.MemoryBytes)
 	}
-	g.memoryV2 = v2
 	g.rep.Memory = err == nil
 	if err != nil {
 		g.rep.Missing = append(g.rep.Missing, "memory limit: "+err.Error())
@@ -205,27 +203,6 @@ func (g *cgroup) setBackground(on bool) {
 		share /= 4
 	}
 	_ = writeControl(dir, file, share)
-}
-
-// usedBytes is the memory that the sandbox uses, its files included; 0 where not known.
-func (g *cgroup) usedBytes() int64 {
-	dir, ok := g.dirs["memory"]
-	if !ok {
-		return 0
-	}
-	file := "memory.usage_in_bytes"
-	if g.memoryV2 {
-		file = "memory.current"
-	}
-	data, err := os.ReadFile(filepath.Join(dir, file))
-	if err != nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // remove deletes the group. The kernel lets go of it a moment after the last process.

@@ -342,3 +342,16 @@ func BenchmarkStartClose(b *testing.B) {
 		}
 	}
 }
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	for _, f := range sandbox.Doctor(testContext(t)) {
+		t.Logf("%+v", f)
+		if f.Detail == "" || f.OK == (f.Remedy != "") {
+			t.Errorf("unclear: %+v", f)
+		}
+		if f.Required && !f.OK && os.Geteuid() == 0 {
+			t.Errorf("required: %+v", f)
+		}
+	}
+}
