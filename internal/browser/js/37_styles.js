@@ -58,12 +58,20 @@
     }
   };
 
+  // ending stands for a list of rules when it is asked whether they have changed: how many
+  // there are and what the last one says, into groups of rules.
+  const ending = (rules) => {
+    const r = rules[rules.length - 1];
+    if (!r) return '';
+    const inner = r.cssRules && r.cssRules.length ? r.cssRules : null;
+    return rules.length + (inner ? (r.selectorText || r.conditionText || '') + '{' + ending(inner) : r.cssText);
+  };
+
   const sheets = new WeakMap(); // sheet -> what was collected, and by how many rules
   const ofSheet = (sheet) => {
     let n = -1;
     try { n = sheet.cssRules.length; } catch { /* as above */ }
-    // A library may change rules in place: the last rule stands for the others.
-    const last = n > 0 ? sheet.cssRules[n - 1].cssText : '';
+    const last = n > 0 ? ending(sheet.cssRules) : '';
     let c = sheets.get(sheet);
     if (!c || c.n !== n || c.last !== last) {
       c = {n, last, hide: [], dim: [], point: [], scroll: []};

@@ -112,7 +112,7 @@
         if (c.list) n = c.list[c.at++] || null;
         else { n = c.next; if (n) c.next = n.nextSibling; }
         if (!n) { this.pop(c); continue; }
-        if (++this.nodes > maxNodes || this.size > 2 * this.max) { this.stop(); continue; }
+        if (++this.nodes > maxNodes || this.size > 1.1 * this.max + 1000) { this.stop(); continue; }
         const t = n.nodeType;
         if (t === 3) this.text(n.data, c);
         else if (t === 1) this.enter(n, c);

@@ -14,6 +14,9 @@
     if (rec.up) rec.up.list[rec.up.list.length - 1] = k; // rec was the latest child
   };
 
+  // drop leaves a record out; what is counted is what will be written.
+  const drop = (w, k) => { k.drop = true; w.size -= k.name.length + 16; };
+
   // nameIt gives a record the name that its content makes.
   const nameIt = (w, rec, c) => {
     rec.name = P.text.shorten(N.tidy(w.chunks.slice(c.chunk).join(''))) || N.after(rec.el, rec.tag);
@@ -32,13 +35,13 @@
     if (rec.el.localName === 'iframe' || rec.el.localName === 'frame') return;
     const list = kids(rec);
     if (list.length !== 1) {
-      if (rec.given) for (const k of list) if (!k.el && !k.mark && rec.name.includes(k.name)) k.drop = true;
+      if (rec.given) for (const k of list) if (!k.el && !k.mark && rec.name.includes(k.name)) drop(w, k);
       return;
     }
     const k = list[0];
     if (!k.el) { // only text: it is the name, unless there is another
       if (k.mark) return;
-      if (rec.name === '') { rec.name = k.name; k.drop = true; } else if (rec.name.includes(k.name)) k.drop = true;
+      if (rec.name === '') { rec.name = k.name; k.drop = true; } else if (rec.name.includes(k.name)) drop(w, k);
       return;
     }
     if (rec.name !== '' || rec.attrs.includes('focused')) return;
@@ -51,8 +54,8 @@
       const k = w.recs[i];
       if (k.drop) continue;
       if (!k.el) {
-        if (rec.name.includes(k.name) || (rec.name && !/[\p{L}\p{N}]/u.test(k.name))) k.drop = true;
-      } else if (k.role === 'image' && !k.clickable && rec.name.includes(k.name)) k.drop = true;
+        if (rec.name.includes(k.name) || (rec.name && !/[\p{L}\p{N}]/u.test(k.name))) drop(w, k);
+      } else if (k.role === 'image' && !k.clickable && rec.name.includes(k.name)) drop(w, k);
     }
   };
 
@@ -70,7 +73,7 @@
       if (cells.has(k.role)) {
         texts.push(k.name);
         if (k.role !== 'columnheader') header = false;
-        if (k.attrs === '') k.drop = true;
+        if (k.attrs === '') drop(w, k);
         else if (k.name === '') stay.push([k, texts.length - 1]);
         head = k.role === 'columnheader';
         continue;
@@ -80,11 +83,11 @@
       const at = texts.length - 1;
       const says = k.role === 'StaticText' || k.role === 'link' || k.role === 'image' || k.role === 'generic' || (head && k.role === 'button') ? k.name : '';
       if (says) texts[at] += (texts[at] ? ' ' : '') + says;
-      if (!k.el || k.role === 'image') k.drop = true;
+      if (!k.el || k.role === 'image') drop(w, k);
     }
     for (const [k, at] of stay) k.name = texts[at];
     while (texts.length && texts[texts.length - 1] === '') texts.pop();
-    if (texts.length) rec.name = texts.join(' | ');
+    if (texts.length) { rec.name = texts.join(' | '); w.size += rec.name.length; }
     if (header && texts.length) rec.attrs += ', header';
   };
 
