@@ -3,22 +3,25 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/jackc/pglogrepl"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pommelgym/pommel/internal/fault"
 )
 
-// feed is the client's side of the row-change feed. Its fields are used by whoever holds the line.
+// feed is the client's side of the row-change feed. Its fields are used by whoever holds
+// the line. Decoding makes a server process forget its caches, so everything but decoding
+// is asked over the line of the queries, whose caches stay warm.
 type feed struct {
-	line *line
+	line, queries *line
 	// seen is the end of the log when the feed was last read.
 	seen    pglogrepl.LSN
 	changes []Change
 	commit  int
+	catalog *catalog
+	// broken is set when changes were taken from the slot and then lost.
+	broken error
 }
 
 const (
@@ -40,17 +43,6 @@ FROM pg_replication_slots s WHERE s.slot_name = '` + feedName + `'`
 	// Its commit flushes the log, and with it those commits of the application that did
 	// not wait for the disk (synchronous_commit = off): only what is flushed is decoded.
 	flushLog = `SELECT pg_logical_emit_message(true, '` + feedName + `', '')`
-
-	// generatedColumns lists what pgoutput leaves out of its rows.
-	generatedColumns = `SELECT a.attrelid, a.attname, a.atttypid, pg_get_expr(d.adbin, d.adrelid)
-FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-WHERE a.attgenerated <> '' AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`
-
-	// domains maps a domain to its base type: pgoutput names columns by the domain.
-	domains = `WITH RECURSIVE d(oid, base) AS (
-	SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'
-	UNION ALL SELECT d.oid, t.typbasetype FROM d JOIN pg_type t ON t.oid = d.base AND t.typtype = 'd')
-SELECT d.oid, d.base FROM d JOIN pg_type t ON t.oid = d.base WHERE t.typtype <> 'd' AND d.oid >= 16384`
 )
 
 // Dirty asks for the end of the log, and nothing else. Every committed transaction that
@@ -87,7 +79,7 @@ func (f *feed) mark(ctx context.Context) error {
 			return fault.Wrap(fault.WorldLost, err, "skip row changes")
 		}
 	}
-	f.seen, f.changes, f.commit = end.inserted, nil, 0
+	*f = feed{line: f.line, queries: f.queries, seen: end.inserted}
 	return nil
 }
 
@@ -106,12 +98,16 @@ func (j *Judge) Changes(ctx context.Context) ([]Change, error) {
 }
 
 func (f *feed) read(ctx context.Context) error {
+	if f.broken != nil {
+		return f.broken
+	}
 	end, err := f.flushedEnd(ctx)
 	if err != nil || end.inserted == f.seen {
 		return err
 	}
 	if err := f.take(ctx); err != nil {
-		return fault.Wrap(fault.WorldLost, err, "read row changes")
+		f.broken = fault.Wrap(fault.WorldLost, err, "read row changes")
+		return f.broken
 	}
 	f.seen = end.inserted
 	return nil
@@ -133,7 +129,7 @@ func (f *feed) flushedEnd(ctx context.Context) (logPosition, error) {
 		if end.flushed >= end.inserted {
 			break
 		}
-		if _, err := queryAll(ctx, f.line.conn, []Statement{{SQL: flushLog}}); err != nil {
+		if _, err := f.ask(ctx, flushLog); err != nil {
 			return end, fault.Wrap(fault.WorldLost, err, "flush the log")
 		}
 	}
@@ -141,7 +137,7 @@ func (f *feed) flushedEnd(ctx context.Context) (logPosition, error) {
 }
 
 func (f *feed) end(ctx context.Context) (p logPosition, err error) {
-	rows, err := queryAll(ctx, f.line.conn, []Statement{{SQL: logEnd}})
+	rows, err := f.ask(ctx, logEnd)
 	if err != nil {
 		return p, err
 	}
@@ -156,24 +152,40 @@ func (f *feed) end(ctx context.Context) (p logPosition, err error) {
 	return p, nil
 }
 
-// take decodes the new part of the log. What it has read from the slot is gone from
-// there, so a failure after that point loses the feed.
+// ask runs statements over the line of the queries.
+func (f *feed) ask(ctx context.Context, statements ...string) (rows []*Rows, err error) {
+	list := make([]Statement, len(statements))
+	for i, sql := range statements {
+		list[i].SQL = sql
+	}
+	return f.askAll(ctx, list)
+}
+
+func (f *feed) askAll(ctx context.Context, statements []Statement) (rows []*Rows, err error) {
+	var got []*Rows
+	if err := f.queries.do(ctx, func(ctx context.Context) (err error) {
+		got, err = queryAll(ctx, f.queries.conn, statements)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+// take decodes the new part of the log.
 func (f *feed) take(ctx context.Context) error {
-	log, err := f.decodeLog(ctx)
+	messages, err := f.decodeLog(ctx)
 	if err != nil {
 		return err
 	}
-	p := parser{feed: f, types: pgtype.NewMap(), relations: map[uint32]*pglogrepl.RelationMessage{}}
-	if p.base, err = idPairs(log.domains); err != nil {
-		return err
-	}
+	p := parser{feed: f, types: pgtype.NewMap(), relations: map[uint32]*relation{}}
 	first := len(f.changes)
-	for _, msg := range log.messages {
-		if err := p.message(msg); err != nil {
+	for _, msg := range messages {
+		if err := p.message(ctx, msg); err != nil {
 			return err
 		}
 	}
-	if err := p.fillGenerated(ctx, f.changes[first:], log.generated); err != nil {
+	if err := p.fillGenerated(ctx, f.changes[first:]); err != nil {
 		return err
 	}
 	for i := range f.changes[first:] {
@@ -183,67 +195,14 @@ func (f *feed) take(ctx context.Context) error {
 	return nil
 }
 
-// decodedLog is the new part of the log with what is needed to read it.
-type decodedLog struct {
-	// messages are those of the output plugin.
-	messages [][]byte
-	// generated lists the generated columns of all tables, domains the domains with their base types.
-	generated, domains *Rows
-}
-
-func (f *feed) decodeLog(ctx context.Context) (*decodedLog, error) {
-	batch := &pgconn.Batch{}
-	batch.ExecParams(takeChanges, nil, nil, nil, []int16{pgtype.BinaryFormatCode})
-	batch.ExecParams(generatedColumns, nil, nil, nil, nil)
-	batch.ExecParams(domains, nil, nil, nil, nil)
-	res := f.line.conn.ExecBatch(ctx, batch)
-	log, err := readLog(res)
-	if closeErr := res.Close(); err == nil {
-		err = closeErr
+// decodeLog gives the messages of the output plugin.
+func (f *feed) decodeLog(ctx context.Context) (messages [][]byte, err error) {
+	r := f.line.conn.ExecParams(ctx, takeChanges, nil, nil, nil, []int16{pgtype.BinaryFormatCode})
+	for r.NextRow() {
+		messages = append(messages, append([]byte(nil), r.Values()[0]...))
 	}
-	if err != nil {
+	if _, err := r.Close(); err != nil {
 		return nil, classify(err)
 	}
-	return log, nil
-}
-
-func readLog(res *pgconn.MultiResultReader) (*decodedLog, error) {
-	log := &decodedLog{generated: &Rows{}, domains: &Rows{}}
-	if res.NextResult() {
-		r := res.ResultReader()
-		for r.NextRow() {
-			log.messages = append(log.messages, append([]byte(nil), r.Values()[0]...))
-		}
-		if _, err := r.Close(); err != nil {
-			return nil, err
-		}
-	}
-	for _, into := range []*Rows{log.generated, log.domains} {
-		if !res.NextResult() {
-			break
-		}
-		rows, err := readRows(pgtype.NewMap(), res.ResultReader())
-		if err != nil {
-			return nil, err
-		}
-		*into = *rows
-	}
-	return log, nil
-}
-
-// idPairs reads rows of two object ids.
-func idPairs(rows *Rows) (map[uint32]uint32, error) {
-	m := map[uint32]uint32{}
-	for _, r := range rows.Text {
-		var pair [2]uint32
-		for i := range pair {
-			id, err := strconv.ParseUint(*r[i], 10, 32)
-			if err != nil {
-				return nil, fmt.Errorf("read object id: %w", err)
-			}
-			pair[i] = uint32(id)
-		}
-		m[pair[0]] = pair[1]
-	}
-	return m, nil
+	return messages, nil
 }

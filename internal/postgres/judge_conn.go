@@ -70,7 +70,7 @@ func OpenJudge(ctx context.Context, dsn string) (*Judge, error) {
 		queries.close(ctx)
 		return nil, err
 	}
-	j := &Judge{queries: queries, feed: &feed{line: changes}}
+	j := &Judge{queries: queries, feed: &feed{line: changes, queries: queries}}
 	if err := j.Mark(ctx); err != nil {
 		return nil, errors.Join(err, j.Close(ctx))
 	}

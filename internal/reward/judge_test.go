@@ -442,7 +442,7 @@ func BenchmarkEvaluate(b *testing.B) {
 			w.start(body + only)
 			for b.Loop() {
 				b.StopTimer()
-				w.exec("UPDATE item SET state = state || 'x' WHERE id = 7")
+				w.exec("UPDATE item SET state = CASE state WHEN 'new' THEN 'old' ELSE 'new' END WHERE id = 7")
 				b.StartTimer()
 				w.step(Input{})
 			}
