@@ -1,0 +1,70 @@
+// What the page has still to do, summed over its frames.
+
+// P.rest ends what moves for show: finite animations jump to their end, which makes
+// their end events due in the next frame. Endless ones stand still, as time does.
+P.rest = () => {
+  let ended = 0;
+  const trees = [];
+  for (const w of P.windows()) trees.push(w.document);
+  for (const d of trees) {
+    for (const a of d.getAnimations()) {
+      if (a.playState === 'finished' || a.playState === 'idle' || !a.effect) continue;
+      const end = a.effect.getComputedTiming().endTime;
+      if (end === Infinity || a.playbackRate === 0) continue;
+      try { a.finish(); ended++; } catch { /* it has no end that can be reached */ }
+    }
+  }
+  return ended;
+};
+
+const sum = () => {
+  const s = {mine: 0, others: 0, timer: -1, raf: 0, observers: 0, names: []};
+  for (const w of P.windows()) {
+    const t = w.P.ask('state');
+    if (t === null) continue;
+    const [line, ...names] = t.split('\n');
+    const [mine, others, timer, raf, observers] = line.split(' ');
+    s.mine += +mine; s.others += +others; s.timer = Math.max(s.timer, +timer); s.raf += +raf; s.observers += +observers;
+    for (const n of names) if (n && s.names.length < 20) s.names.push(n);
+  }
+  return s;
+};
+
+let release = null;
+
+// P.state gives the page's open work once no request of this step is open.
+P.state = (arrived) => {
+  const now = () => {
+    const s = sum();
+    s.ended = P.rest();
+    if (arrived) s.arrived = P.arrived();
+    return s;
+  };
+  const first = now();
+  if (first.mine === 0) return first;
+  return new Promise((resolve) => {
+    const done = () => {
+      if (release !== done) return;
+      const s = now();
+      if (s.mine > 0) { listen(); return; }
+      release = null;
+      s.arrived = first.arrived;
+      s.ended += first.ended;
+      resolve(s);
+    };
+    // A frame may go away with its request.
+    const listen = () => { for (const w of P.windows()) if (w.P.ask('idle') === 'wait') w.P.idle = done; };
+    release = done;
+    P.wake = () => { release = null; const s = now(); s.arrived = first.arrived; resolve(s); };
+    listen();
+  });
+};
+
+// P.release gives up on the requests that are open now: they count as streams from here on.
+P.release = () => {
+  for (const w of P.windows()) w.P.ask('release');
+  const wake = P.wake;
+  P.wake = null;
+  if (wake) wake();
+  return 1;
+};
