@@ -26,17 +26,19 @@ type agentWorld interface {
 // readPage fills in what the page says: URL, title, focus, text and, if wanted,
 // elements and HTML.
 func readPage(ctx context.Context, w agentWorld, v View, o *Observation) error {
-	limit := v.MaxText
-	if limit <= 0 {
-		limit = DefaultMaxText
-	}
 	var raw string
-	expr := "P.observe({max:" + strconv.Itoa(limit) + ",elements:" + strconv.FormatBool(v.Elements) + "})"
+	expr := "P.observe({max:" + strconv.Itoa(textLimit(v)) + ",elements:" + strconv.FormatBool(v.Elements) + "})"
 	if err := w.evalAgent(ctx, expr, &raw); err != nil {
 		return fmt.Errorf("observe page: %w", err)
 	}
-	if err := decodePage(raw, o); err != nil {
+	frames, err := decodePage(raw, o)
+	if err != nil {
 		return fmt.Errorf("observe page: %w", err)
+	}
+	if fw, ok := w.(frameWorlds); ok && len(frames) > 0 {
+		if err := readFrames(ctx, fw, v, o, frames, nil); err != nil {
+			return err
+		}
 	}
 	if !v.HTML {
 		return nil
@@ -47,32 +49,40 @@ func readPage(ctx context.Context, w agentWorld, v View, o *Observation) error {
 	return nil
 }
 
+func textLimit(v View) int {
+	if v.MaxText <= 0 {
+		return DefaultMaxText
+	}
+	return v.MaxText
+}
+
 // pageHead is the first line of what the observer returns.
 type pageHead struct {
-	URL       string `json:"url"`
-	Title     string `json:"title"`
-	Focused   string `json:"focused"`
-	Truncated bool   `json:"truncated"`
-	Elements  int    `json:"elements"`
+	URL       string         `json:"url"`
+	Title     string         `json:"title"`
+	Focused   string         `json:"focused"`
+	Truncated bool           `json:"truncated"`
+	Elements  int            `json:"elements"`
+	Foreign   []foreignFrame `json:"foreign"`
 }
 
 // decodePage reads the observer's answer: a line of JSON, one line for each element
 // with tabs between its fields, then the text. It is not JSON as a whole, since the
 // protocol wraps it in JSON once already and a second layer costs more than the
 // walk over a small page.
-func decodePage(raw string, o *Observation) error {
+func decodePage(raw string, o *Observation) ([]foreignFrame, error) {
 	line, rest, ok := strings.Cut(raw, "\n")
 	if !ok {
-		return errors.New("the observer's answer has no head")
+		return nil, errors.New("the observer's answer has no head")
 	}
 	var head pageHead
 	if err := json.Unmarshal([]byte(line), &head); err != nil {
-		return fmt.Errorf("the observer's head: %w", err)
+		return nil, fmt.Errorf("the observer's head: %w", err)
 	}
 	o.URL, o.Title, o.FocusedBid, o.Truncated = head.URL, head.Title, head.Focused, head.Truncated
 	o.Elements = nil
 	if n := strings.Count(rest, "\n"); head.Elements < 0 || head.Elements > n {
-		return fmt.Errorf("the observer promised %d elements in %d lines", head.Elements, n)
+		return nil, fmt.Errorf("the observer promised %d elements in %d lines", head.Elements, n)
 	}
 	if head.Elements > 0 {
 		o.Elements = make([]Element, head.Elements)
@@ -80,11 +90,11 @@ func decodePage(raw string, o *Observation) error {
 	for i := range o.Elements {
 		line, rest, _ = strings.Cut(rest, "\n")
 		if err := decodeElement(line, &o.Elements[i]); err != nil {
-			return fmt.Errorf("element %d: %w", i, err)
+			return nil, fmt.Errorf("element %d: %w", i, err)
 		}
 	}
 	o.Text = rest
-	return nil
+	return head.Foreign, nil
 }
 
 // elementFields is how many fields 41_lines.js writes for an element.

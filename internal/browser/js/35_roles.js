@@ -27,7 +27,7 @@
     dt: 'term', embed: 'Embed', fieldset: 'group', figure: 'figure', frame: 'Iframe', h1: 'heading', h2: 'heading', h3: 'heading',
     h4: 'heading', h5: 'heading', h6: 'heading', hr: 'separator', iframe: 'Iframe', li: 'listitem',
     main: 'main', math: 'math', menu: 'list', meter: 'meter', nav: 'navigation', object: 'Embed', ol: 'list', optgroup: 'group',
-    option: 'option', output: 'status', progress: 'progressbar', search: 'search', summary: 'button', svg: 'image', table: 'table',
+    option: 'option', output: 'status', progress: 'progressbar', search: 'search', svg: 'image', table: 'table',
     td: 'cell', textarea: 'textbox', th: 'columnheader', tr: 'row', ul: 'list', video: 'Video',
   }));
 
@@ -61,6 +61,7 @@
         if (t === undefined || t === 'searchbox') return el.list ? 'combobox' : t || 'textbox';
         return t;
       }
+      case 'summary': return el.parentElement && el.parentElement.localName === 'details' ? 'button' : 'generic';
       case 'img': return el.alt === '' && el.hasAttribute('alt') && !el.title && !el.hasAttribute('aria-label') ? 'generic' : 'image';
       case 'select': return el.multiple || el.size > 1 ? 'listbox' : 'combobox';
       case 'header': return sectioned ? 'generic' : 'banner';

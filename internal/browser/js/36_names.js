@@ -73,6 +73,7 @@
         }
         return labelText(el);
       case 'select': case 'textarea': case 'meter': case 'progress': case 'output': return labelText(el);
+      case 'button': return el.id ? labelText(el) : ''; // a button inside its label is too rare to ask each
       case 'img': return el.alt;
       case 'fieldset': return firstChildText(el, 'legend');
       case 'table': return firstChildText(el, 'caption');
