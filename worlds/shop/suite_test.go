@@ -6,13 +6,16 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pommelgym/pommel/internal/postgres"
 	"github.com/pommelgym/pommel/internal/postgres/pgtest"
 	"github.com/pommelgym/pommel/internal/reward"
 	"github.com/pommelgym/pommel/internal/task"
+	"github.com/pommelgym/pommel/internal/world"
 )
 
 // seeds is how many seeds of each task are tried.
@@ -60,6 +63,21 @@ func read(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+func TestTheWorldFileIsRight(t *testing.T) {
+	t.Parallel()
+	w, err := world.Load(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Name != "shop" || len(w.Services) != 2 {
+		t.Errorf("world.yaml describes %q with %d services", w.Name, len(w.Services))
+	}
+	clock := w.Clock.UTC().Format(time.RFC3339)
+	if at := slices.Index(w.Services[1].Command, "-clock"); at < 0 || w.Services[1].Command[at+1] != clock {
+		t.Errorf("the application is not started at the world's instant %s: %q", clock, w.Services[1].Command)
+	}
 }
 
 func TestTasksFitTheDatabase(t *testing.T) {
