@@ -13,7 +13,7 @@ import (
 )
 
 // goldenFormat is raised when clusters are made differently, so that old ones are not used.
-const goldenFormat = 2
+const goldenFormat = 3
 
 // GoldenKey names the content of a cluster: equal keys, equal clusters.
 func GoldenKey(in Install, spec Spec) (string, error) {

@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -176,10 +177,32 @@ func execAll(ctx context.Context, c *pgx.Conn, statements ...string) error {
 	return nil
 }
 
-// trim removes what the next start does not need.
+// firstUserFile is the least number of a file that initdb has not made.
+const firstUserFile = 16384
+
+// trim removes what the next start does not need. Free space maps, of which every catalog
+// has one, are a third of all files and bytes and are made again when they are missed; so
+// are the visibility maps of catalogs.
 func trim(dir string) error {
 	for _, name := range []string{"postmaster.opts", "postmaster.pid", "pg_stat/pgstat.stat"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("trim cluster: %w", err)
+		}
+	}
+	var maps []string
+	for _, pattern := range []string{"base/*/*_fsm", "base/*/*_vm", "global/*_fsm", "global/*_vm"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return fmt.Errorf("trim cluster: %w", err)
+		}
+		maps = append(maps, found...)
+	}
+	for _, path := range maps {
+		number, kind, _ := strings.Cut(filepath.Base(path), "_")
+		if n, err := strconv.Atoi(number); err != nil || kind == "vm" && n >= firstUserFile {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("trim cluster: %w", err)
 		}
 	}

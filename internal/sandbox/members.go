@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pommelgym/pommel/internal/sys"
 )
 
 // Member is a process of a sandbox, as the host sees it. The keeper is the first.
@@ -56,9 +58,6 @@ func childrenOf(pid int) []int {
 	return out
 }
 
-// clockTick is USER_HZ, which Linux fixes at 100 for what /proc shows.
-const clockTick = 10 * time.Millisecond
-
 func member(pid int) (Member, bool) {
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	stat, err := os.ReadFile(dir + "stat")
@@ -71,7 +70,8 @@ func member(pid int) (Member, bool) {
 		return Member{}, false
 	}
 	num := func(i int) int64 { n, _ := strconv.ParseInt(fields[i], 10, 64); return n }
-	m := Member{Pid: pid, Name: string(stat[open+1 : end]), Threads: int(num(17)), CPU: time.Duration(num(11)+num(12)) * clockTick}
+	m := Member{Pid: pid, Name: string(stat[open+1 : end]), Threads: int(num(17))}
+	m.CPU, _ = sys.ProcessCPU(pid)
 	f, err := os.Open(dir + "smaps_rollup")
 	if err != nil {
 		return m, true
