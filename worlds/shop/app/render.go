@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -90,12 +92,32 @@ func loadPages() (*pages, error) {
 		if err == nil {
 			t, err = t.ParseFS(files, name)
 		}
+		if err == nil {
+			err = settle(t)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read the template %s: %w", name, err)
 		}
 		p.byName[strings.TrimSuffix(path.Base(name), ".html")] = t
 	}
 	return p, nil
+}
+
+// settle makes html/template do now what it puts off to the first execution:
+// finding out how to escape. Otherwise the first page of its kind is slow, and
+// again so each time the process is put back to where it was before.
+func settle(t *template.Template) error {
+	for _, name := range []string{"layout", "cart-body"} {
+		if t.Lookup(name) == nil {
+			continue
+		}
+		var wrong *template.Error
+		// Without data the execution itself may fail, which does not matter here.
+		if err := t.ExecuteTemplate(io.Discard, name, nil); errors.As(err, &wrong) {
+			return err
+		}
+	}
+	return nil
 }
 
 func helpers(version string) template.FuncMap {
