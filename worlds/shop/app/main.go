@@ -50,7 +50,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", *listen)
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", *listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

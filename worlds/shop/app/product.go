@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
 )
 
 type productPage struct {
@@ -189,23 +191,18 @@ func readReview(c *call) reviewForm {
 
 // saveReview keeps the product's mean in step with its reviews.
 func (s *shop) saveReview(c *call, product int, f reviewForm) error {
-	tx, err := s.db.Begin(c.ctx())
-	if err != nil {
+	return pgx.BeginFunc(c.ctx(), s.db, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(c.ctx(), `SELECT FROM products WHERE id = $1 FOR NO KEY UPDATE`, product); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(c.ctx(), `INSERT INTO reviews (product_id, customer_id, rating, title, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+			product, c.user.CustomerID, f.Rating, f.Title, f.Body, c.nowTime()); err != nil {
+			return err
+		}
+		_, err := tx.Exec(c.ctx(), `UPDATE products SET (rating, review_count) =
+			(SELECT round(avg(rating), 1), count(*) FROM reviews WHERE product_id = $1) WHERE id = $1`, product)
 		return err
-	}
-	defer tx.Rollback(c.ctx())
-	if _, err := tx.Exec(c.ctx(), `SELECT FROM products WHERE id = $1 FOR UPDATE`, product); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(c.ctx(), `INSERT INTO reviews (product_id, customer_id, rating, title, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		product, c.user.CustomerID, f.Rating, f.Title, f.Body, c.nowTime()); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(c.ctx(), `UPDATE products SET (rating, review_count) =
-		(SELECT round(avg(rating), 1), count(*) FROM reviews WHERE product_id = $1) WHERE id = $1`, product); err != nil {
-		return err
-	}
-	return tx.Commit(c.ctx())
+	})
 }
 
 type myReview struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 	"unicode/utf8"
 
@@ -53,7 +54,7 @@ func (s *shop) returnCreate(c *call) error {
 		return p.save(c, tx)
 	})
 	switch {
-	case err == errWrongState:
+	case errors.Is(err, errWrongState):
 		return c.redirectWith("not-allowed", "/account/orders/"+p.Order.Number)
 	case err != nil:
 		return err

@@ -17,17 +17,17 @@ func insert(w io.Writer, table, columns string, rows [][]any) {
 		case i%rowsPerInsert == 0:
 			fmt.Fprintf(w, "INSERT INTO %s (%s) VALUES\n(", table, columns)
 		default:
-			io.WriteString(w, ",\n(")
+			fmt.Fprint(w, ",\n(")
 		}
 		for j, v := range row {
 			if j > 0 {
-				io.WriteString(w, ",")
+				fmt.Fprint(w, ",")
 			}
-			io.WriteString(w, literal(v))
+			fmt.Fprint(w, literal(v))
 		}
-		io.WriteString(w, ")")
+		fmt.Fprint(w, ")")
 		if (i+1)%rowsPerInsert == 0 || i == len(rows)-1 {
-			io.WriteString(w, ";\n")
+			fmt.Fprint(w, ";\n")
 		}
 	}
 }
