@@ -102,6 +102,10 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var actions []string
+			compiles := name != "syntax" && name != "an unknown name"
+			if err := Check(instance(t, c.body)); (err == nil) != compiles {
+				t.Errorf("Check: %v", err)
+			}
 			_, err := Run(context.Background(), instance(t, c.body), Obs{}, fake(&actions))
 			var e *Error
 			if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) {

@@ -71,8 +71,7 @@ func Run(ctx context.Context, inst *task.Instance, first Obs, step Step) (*Repor
 	thread.SetMaxExecutionSteps(maxInstructions)
 	stop := context.AfterFunc(ctx, func() { thread.Cancel("cancelled") })
 	defer stop()
-	options := &syntax.FileOptions{TopLevelControl: true, GlobalReassign: true, While: true, Set: true}
-	_, err := starlark.ExecFileOptions(options, thread, inst.Oracle.File, r.source(), r.globals())
+	_, err := starlark.ExecFileOptions(dialect(), thread, inst.Oracle.File, r.source(), r.globals())
 	switch {
 	case r.outside != nil:
 		return r.report, r.outside
@@ -82,6 +81,21 @@ func Run(ctx context.Context, inst *task.Instance, first Obs, step Step) (*Repor
 		return r.report, r.place(err)
 	}
 	return r.report, nil
+}
+
+// Check compiles the oracle of an instance without running it.
+func Check(inst *task.Instance) error {
+	r := &runner{inst: inst, report: &Report{}}
+	_, _, err := starlark.SourceProgramOptions(dialect(), inst.Oracle.File, r.source(), r.globals().Has)
+	if err != nil {
+		return r.place(err)
+	}
+	return nil
+}
+
+// dialect is Starlark with loops outside functions: a script is a list of steps.
+func dialect() *syntax.FileOptions {
+	return &syntax.FileOptions{TopLevelControl: true, GlobalReassign: true, While: true, Set: true}
 }
 
 type runner struct {

@@ -91,6 +91,11 @@ func isMistake(err error) bool {
 }
 
 func (c *checker) instance(ctx context.Context, inst *Instance) error {
+	for i, st := range inst.Setup {
+		if err := c.setup(ctx, fmt.Sprintf("setup[%d]", i), c.spec.Setup[i], st); err != nil {
+			return err
+		}
+	}
 	for i, m := range inst.Reward.Stages {
 		path := fmt.Sprintf("reward.stages[%d]", i)
 		var err error
@@ -110,6 +115,24 @@ func (c *checker) instance(ctx context.Context, inst *Instance) error {
 		}
 	}
 	return nil
+}
+
+// planned are the statements that EXPLAIN takes.
+var planned = []string{"insert", "update", "delete", "merge", "select", "with", "values"}
+
+// setup has PostgreSQL plan a statement without running it. The judge may not write, and is
+// told so only after everything in the statement was found.
+func (c *checker) setup(ctx context.Context, path, sql string, st postgres.Statement) error {
+	if !oneOf(scanSQL(sql).first().text, planned) {
+		return nil
+	}
+	prefix := "EXPLAIN "
+	_, err := c.db.Query(ctx, prefix+st.SQL, st.Args...)
+	var pg *pgconn.PgError
+	if err == nil || errors.As(err, &pg) && pg.Code == "42501" {
+		return nil
+	}
+	return c.sqlProblemAt(path, sql, err, len(prefix))
 }
 
 // stageQuery runs the query and compares its columns with those that are expected.

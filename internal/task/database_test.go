@@ -152,6 +152,7 @@ func TestCheckAgainst(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"unknown table":     {"FROM cart_items", "FROM cartitems", `tasks/t.yaml:25:40: reward.stages[0].query: relation "cartitems" does not exist`},
 		"unknown column":    {"SELECT sku, quantity", "SELECT sku, amount", `tasks/t.yaml:25:26: reward.stages[0].query: column "amount" does not exist`},
+		"setup":             {"INSERT INTO sessions (token,", "INSERT INTO sessions (tokens,", `tasks/t.yaml:14:27: setup[0]: column "tokens" of relation "sessions" does not exist`},
 		"syntax":            {"stock > 5", "stock > > 5", `tasks/t.yaml:8:77: params.product.query: syntax error at or near ">"`},
 		"column of the row": {"expect: {rows: [{sku:", "expect: {rows: [{skew:", `tasks/t.yaml:26:30: reward.stages[0].expect.rows[0].skew: the query gives no column "skew"; it gives sku, quantity`},
 		"type of a value":   {`quantity: "${quantity}"}`, `quantity: many}`, `reward.stages[0].expect.rows[0].quantity: "many" is not a number`},
@@ -179,6 +180,11 @@ func TestCheckAgainst(t *testing.T) {
 		}
 		if len(found) == 0 || !strings.Contains(found[0].Text, c.want) {
 			t.Errorf("%s:\n got %v\nwant %s", name, found, c.want)
+		}
+	}
+	for split, want := range map[string]string{"train": "[0 1 2]", "validation": "[7 8 17]", "test": "[9 19 29]", "": "[0 1 2]", "dev": "[]"} {
+		if got := fmt.Sprint(Seeds(split, 3)); got != want {
+			t.Errorf("Seeds(%q) = %s, want %s", split, got, want)
 		}
 	}
 	warned := parse(t, strings.Replace(whole, "VALUES (${token}, ${customer.id})", "SELECT ${token}, 1 WHERE now() > '2000-01-01'", 1))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/pommelgym/pommel/internal/fault"
 	"github.com/pommelgym/pommel/internal/postgres"
 )
 
@@ -44,7 +45,10 @@ func (in *instantiator) draw(ctx context.Context, p Param) error {
 	case p.Int != nil:
 		v = Value{Kind: Int, Text: fmt.Sprint(between(rng, p.Int[0], p.Int[1]))}
 	case p.Choice != nil:
-		v = p.Choice[rng.IntN(len(p.Choice))]
+		f := filler{in: in}
+		if v = f.value(path+".choice", p.Choice[rng.IntN(len(p.Choice))]); f.err != nil {
+			return f.err
+		}
 	case p.Token > 0:
 		v = TextValue(token(rng, p.Token))
 	}
@@ -108,6 +112,9 @@ func (in *instantiator) query(ctx context.Context, path, sql string) (*postgres.
 	st := f.statement(path, sql)
 	if f.err != nil {
 		return nil, f.err
+	}
+	if in.db == nil {
+		return nil, fault.New(fault.Internal, "parameters with queries need a database")
 	}
 	rows, err := in.db.Query(ctx, st.SQL, st.Args...)
 	if err != nil {

@@ -157,6 +157,17 @@ func SeedSplit(seed int64) string {
 	return "train"
 }
 
+// Seeds lists the first n seeds of a split; "" is all seeds.
+func Seeds(split string, n int) []int64 {
+	out := make([]int64, 0, n)
+	for seed := int64(0); len(out) < n && (split == "" || oneOf(split, splits)); seed++ {
+		if split == "" || SeedSplit(seed) == split {
+			out = append(out, seed)
+		}
+	}
+	return out
+}
+
 func withHint(e *yamlfile.Error, format string, args ...any) *yamlfile.Error {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e

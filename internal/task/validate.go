@@ -102,6 +102,7 @@ func (v *validator) param(path string, p Param, known map[string]Param) {
 		if c.Kind == List || c.Kind == Map {
 			v.fail(fmt.Sprintf("%s.choice[%d]", path, i), "", "expected a single value")
 		}
+		v.value(fmt.Sprintf("%s.choice[%d]", path, i), c, known)
 	}
 }
 
