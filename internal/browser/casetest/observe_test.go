@@ -142,8 +142,11 @@ func TestPictures(t *testing.T) {
 	redCentre(t, img)
 	w.ok("tab_focus(0)")
 	shot := w.look(browser.View{Screenshot: "png"}).Screenshot
-	if shot == nil || shot.Scale != 2 || shot.Width != 2560 || shot.Height != 1440 {
-		t.Fatalf("want 2560x1440 at scale 2, got %+v", shot)
+	if shot == nil {
+		t.Fatal("want a picture, got none")
+	}
+	if shot.Scale != 2 || shot.Width != 2560 || shot.Height != 1440 {
+		t.Errorf("want 2560x1440 at scale 2, got %dx%d at %g", shot.Width, shot.Height, shot.Scale)
 	}
 	x, y := redCentre(t, shot)
 	w.ok("mouse_click(%g, %g)", x/shot.Scale, y/shot.Scale)
