@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pommelgym/pommel/internal/browser"
+	"github.com/pommelgym/pommel/internal/cdp"
 )
 
 // A target inside the window may still lie under a bar that is fixed there.
@@ -96,12 +97,19 @@ func TestNotThere(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.load("/c06_not_there.html")
-	for range 10 {
+	var first cdp.Stats
+	for i := range 10 {
 		w.fails("not_found", `click(selector="#nope")`)
 		w.fails("not_found", `fill(selector="#nope", value="x")`)
 		w.fails("not_found", `select_option(selector="#nope", options="x")`)
 		w.fails("not_found", `scroll(0, 10, selector="#nope")`)
 		w.ok(`click(selector="#ok")`)
+		if i == 0 {
+			first = w.proc.Conn.Stats()
+		}
+	}
+	if now := w.proc.Conn.Stats(); now.Pending > first.Pending || now.Handlers > first.Handlers {
+		t.Errorf("what was not there left something behind: %+v, at first %+v", now, first)
 	}
 	w.logged(strings.Repeat("ok ", 10))
 	w.fails("not_found", `click("999")`)
