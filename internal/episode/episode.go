@@ -168,6 +168,9 @@ func (e *Episode) ID() string { return e.id }
 // Instance is the task with its parameters: for oracles and for proofs, not for agents.
 func (e *Episode) Instance() *task.Instance { return e.inst }
 
+// World is the world that the episode runs in.
+func (e *Episode) World() World { return e.world }
+
 // View is what Reset asked observations to hold.
 func (e *Episode) View() browser.View { return e.view }
 
@@ -223,7 +226,8 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 	}
 	obs.LastAction, obs.LastActionError = text, out.Err
 	res := e.result(obs, verdict)
-	res.Terminated = out.Finished || out.Infeasible || verdict.Done
+	// The judge calls an episode done at its limit too; that is truncation, unless the task is won.
+	res.Terminated = out.Finished || out.Infeasible || verdict.Done && !last || verdict.Success && e.inst.Reward.Until == task.UntilSuccess
 	res.Truncated = !res.Terminated && e.step >= e.limit
 	res.Info.Infeasible = out.Infeasible
 	res.Info.Messages = e.said
