@@ -97,14 +97,14 @@ func (a *act) doFill(ctx context.Context) error {
 			_, err := a.settle(ctx)
 			return err
 		}
-		if err := a.enter(ctx, f, value); err != nil {
+		if err := a.typeOver(ctx, f, value); err != nil {
 			return err
 		}
 		var r struct {
 			work
 			Filled filled `json:"filled"`
 		}
-		if err := a.p.evalAgent(ctx, "P.filledState("+encode(value)+")", &r); err != nil {
+		if err := a.eval(ctx, "P.filledState("+encode(value)+")", &r); err != nil {
 			return err
 		}
 		if try == 0 && !r.Filled.Same && !r.Filled.Gone && r.Arrived != nil && r.Arrived.Input == 0 && r.Arrived.Key == 0 {
@@ -120,8 +120,8 @@ func (a *act) doFill(ctx context.Context) error {
 	}
 }
 
-// enter types over the selection.
-func (a *act) enter(ctx context.Context, f found, value string) error {
+// typeOver types over the selection.
+func (a *act) typeOver(ctx context.Context, f found, value string) error {
 	if value == "" {
 		if f.Empty {
 			return nil
@@ -198,7 +198,7 @@ func (a *act) doCheck(ctx context.Context) error {
 		return nil
 	}
 	var now found
-	if err := a.p.evalAgent(ctx, "P.checked("+a.target()+")", &now); err != nil || now.Error != nil {
+	if err := a.eval(ctx, "P.checked("+a.target()+")", &now); err != nil || now.Error != nil {
 		return err // it has left the page: the click had its effect
 	}
 	if now.Checked != want {
@@ -241,7 +241,7 @@ func (a *act) keys(ctx context.Context, send func() error) error {
 		if err := a.p.frame(ctx); err != nil { // see clickOn
 			return err
 		}
-		if err := a.p.evalAgent(ctx, "P.listen()", nil); err != nil {
+		if err := a.eval(ctx, "P.listen()", nil); err != nil {
 			return err
 		}
 		if err := send(); err != nil {

@@ -213,26 +213,32 @@ func (a *act) doScroll(ctx context.Context) error {
 		What string
 		More bool
 	}
-	if err := a.p.evalAgent(ctx, fmt.Sprintf("P.scrolled(%g,%g)", dx, dy), &m); err != nil {
+	if err := a.eval(ctx, fmt.Sprintf("P.scrolled(%g,%g)", dx, dy), &m); err != nil {
 		return err
 	}
-	note := fmt.Sprintf("%s scrolled by (%g, %g)", m.What, m.X, m.Y)
-	if !m.More {
-		note += "; it is at its end"
+	switch {
+	case m.X == 0 && m.Y == 0 && m.More:
+		a.b.note("%s scrolled by (0, 0): the page kept it where it is", m.What)
+	case m.X == 0 && m.Y == 0:
+		a.b.note("%s scrolled by (0, 0): it is at its end", m.What)
+	default:
+		a.b.note("%s scrolled by (%g, %g)%s", m.What, m.X, m.Y, map[bool]string{false: "; it is at its end"}[m.More])
 	}
-	a.b.note("%s", note)
 	return nil
 }
 
-// wheel sends a real turn of the wheel. Pages that do not take it scroll; the scrolling
-// itself happens in the next frames.
+// wheel sends a real turn of the wheel. It is the compositor that scrolls, so it is told
+// first where things are, and shown frames until it has answered.
 func (a *act) wheel(ctx context.Context, at point, dx, dy float64) error {
 	a.p.moveMouse(at, 0, 0)
+	if err := a.p.fullFrame(ctx); err != nil {
+		return err
+	}
 	call := a.p.s.Send("Input.dispatchMouseEvent", map[string]any{
 		"type": "mouseWheel", "x": at.X, "y": at.Y, "deltaX": dx, "deltaY": dy,
 	})
 	for range 4 {
-		if err := a.p.frame(ctx); err != nil {
+		if err := a.p.fullFrame(ctx); err != nil {
 			return err
 		}
 		if over(call) {

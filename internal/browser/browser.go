@@ -114,6 +114,8 @@ type Browser struct {
 	notes     []string            // guarded by mu; of this step
 	loads     map[string]download // guarded by mu
 	closed    bool                // guarded by mu
+	clockless bool                // guarded by mu; the renderer's clock has yet to be stopped
+	orphaned  bool                // guarded by mu; a tab has closed
 	opening   int                 // guarded by mu; tabs that we are making ourselves
 	expecting int                 // guarded by mu; windows that pages have asked for
 

@@ -18,7 +18,8 @@ type act struct {
 	call action.Call
 	s    *settler
 	out  *Outcome
-	sent bool // input has been sent: from here on a dialog is a result, not an obstacle
+	in   *route // the frame of another origin that the element lies in, if any
+	sent bool   // input has been sent: from here on a dialog is a result, not an obstacle
 }
 
 // perform carries out one kind of action: it acts and settles. A failure of the agent
@@ -119,7 +120,12 @@ func (b *Browser) one(ctx context.Context, c action.Call, out *Outcome) (*action
 		return dialogOpen(dialog), nil
 	}
 	a := &act{b: b, p: p, call: c, s: b.settler(p, &out.Settle), out: out}
-	err = do(a, ctx)
+	if t, ok := c.Target("bid"); ok {
+		err = a.enter(ctx, t)
+	}
+	if err == nil {
+		err = do(a, ctx)
+	}
 	if err == nil || errors.Is(err, errGone) {
 		err = b.arrive(ctx, a)
 	}
@@ -202,6 +208,48 @@ func answerText(v any) string {
 	return string(b)
 }
 
+// route leads to a frame that the main frame's world cannot enter.
+type route struct {
+	Bid  string `json:"bid"` // of its iframe element
+	Path []int  `json:"path"`
+}
+
+// enter looks where the element of a bid lies. Only bids of frames have letters.
+func (a *act) enter(ctx context.Context, t action.Target) error {
+	a.in, a.s.in = nil, nil
+	if t.Bid == "" || t.Bid[0] < 'a' {
+		return nil
+	}
+	if err := a.p.evalAgent(ctx, "P.route("+encode(t.Bid)+")", &a.in); err != nil || a.in == nil {
+		return err
+	}
+	a.s.in = a.in.Path
+	return a.p.evalAgent(ctx, "P.begin()", nil)
+}
+
+// eval evaluates in the world of the frame that the element lies in.
+func (a *act) eval(ctx context.Context, expr string, out any) error {
+	if a.in == nil {
+		return a.p.evalAgent(ctx, expr, out)
+	}
+	err := a.p.evalFrame(ctx, a.in.Path, expr, out)
+	if errors.Is(err, errNoFrame) {
+		return fail(action.Stale, "the frame [%s] has changed; look at the page again", a.in.Bid)
+	}
+	return err
+}
+
+// look evaluates a question about an element; points in the answer are the main frame's.
+func (a *act) look(ctx context.Context, expr string) (f found, err error) {
+	if err := a.eval(ctx, expr, &f); err != nil || a.in == nil || !f.Point {
+		return f, err
+	}
+	var g found
+	err = a.p.evalAgent(ctx, fmt.Sprintf("P.carry(%s,%g,%g)", encode(a.in.Bid), f.X, f.Y), &g)
+	f.X, f.Y, f.Error, f.Wait, f.Scrolled = g.X, g.Y, g.Error, g.Wait, f.Scrolled || g.Scrolled
+	return f, err
+}
+
 // spec writes a target for the page.
 func spec(t action.Target) string {
 	if t.Bid != "" {
@@ -223,6 +271,7 @@ type found struct {
 	X        float64 `json:"x"`
 	Y        float64 `json:"y"`
 	Scrolled bool    `json:"scrolled"`
+	Point    bool    `json:"point"` // X and Y are meant
 	Set      bool    `json:"set"`
 	Changed  bool    `json:"changed"`
 	Value    string  `json:"value"`
@@ -243,8 +292,7 @@ var waits = []time.Duration{20, 80, 100, 200, 300, 300, 500, 500, 500, 500, 500,
 func (a *act) ready(ctx context.Context, expr string) (f found, err error) {
 	waited := time.Duration(0)
 	for i := 0; ; i++ {
-		f = found{}
-		if err := a.p.evalAgent(ctx, expr, &f); err != nil {
+		if f, err = a.look(ctx, expr); err != nil {
 			return f, err
 		}
 		if f.Error != nil {
@@ -268,6 +316,7 @@ func (a *act) ready(ctx context.Context, expr string) (f found, err error) {
 // linger lets time go on while an element is waited for.
 func (a *act) linger(ctx context.Context, d time.Duration) error {
 	s := a.b.settler(a.p, &a.out.Settle)
+	s.in = a.s.in
 	if err := s.advance(ctx, d); err != nil {
 		return err
 	}

@@ -156,11 +156,13 @@ func (b *Browser) revived(ctx context.Context) (*page, error) {
 	if !crashed {
 		return p, nil
 	}
+	// The tabs that shared the renderer have died with it.
+	b.update(func() { b.clockless = true })
 	fresh, err := b.newTab(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.closeTab(ctx, p); err != nil {
+	if err := b.closeOthers(ctx, fresh); err != nil {
 		return nil, err
 	}
 	if err := fresh.firstFrame(ctx); err != nil {

@@ -136,6 +136,9 @@ func (p *page) onBinding(ev cdp.Event) {
 			p.dirty = true
 		case "stream":
 			p.streams = true
+		case "closing":
+			// Only windows that a script has opened may close themselves.
+			p.closing = len(p.b.tabs) > 1
 		case "blocked":
 			p.b.blocked = append(p.b.blocked, rest)
 		}

@@ -24,6 +24,16 @@ func (p *page) frame(ctx context.Context) error {
 	return err
 }
 
+// fullFrame makes a frame that is also handed to the compositor, which scrolls by it.
+func (p *page) fullFrame(ctx context.Context) error {
+	p.b.stats.Frames++
+	_, err := p.await(ctx, p.s.Send("HeadlessExperimental.beginFrame", nil))
+	if refused(err) {
+		return nil
+	}
+	return err
+}
+
 func refused(err error) bool {
 	var r *cdp.Error
 	return errors.As(err, &r)

@@ -20,6 +20,8 @@ type FlagConfig struct {
 	UserDataDir string
 	// Width and Height are the viewport in CSS pixels.
 	Width, Height int
+	// Scale is image pixels per CSS pixel; 0 is 1. It must be that of Config.
+	Scale float64
 	// Locale is a language tag such as "en-US".
 	Locale string
 	// Allow lists the origins ("http://127.0.0.1:8080") that the browser may reach.
@@ -40,6 +42,9 @@ var offFeatures = []string{
 // Flags is the command line of a browser (without the program) whose protocol goes
 // over file descriptors 3 (to the browser) and 4 (from it).
 func Flags(cfg FlagConfig) ([]string, error) {
+	if cfg.Scale <= 0 {
+		cfg.Scale = 1
+	}
 	rules, err := hostRules(cfg.Allow)
 	if err != nil {
 		return nil, err
@@ -50,7 +55,8 @@ func Flags(cfg FlagConfig) ([]string, error) {
 		"--user-data-dir=" + cfg.UserDataDir,
 		fmt.Sprintf("--window-size=%d,%d", cfg.Width, cfg.Height),
 		"--lang=" + cfg.Locale,
-		"--hide-scrollbars", "--mute-audio", "--disable-extensions", "--disable-default-apps", "--disable-breakpad",
+		"--force-device-scale-factor=" + strconv.FormatFloat(cfg.Scale, 'g', -1, 64),
+		"--hide-scrollbars", "--mute-audio", "--log-level=3", "--disable-extensions", "--disable-default-apps", "--disable-breakpad",
 		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
 		"--force-color-profile=srgb", "--disable-hang-monitor", "--disable-ipc-flooding-protection", "--disable-smooth-scrolling",
 		"--disable-popup-blocking", "--no-default-browser-check", "--disable-domain-reliability", "--no-pings",

@@ -37,8 +37,28 @@ func (b *Browser) Observe(ctx context.Context, v View) (*Observation, error) {
 	default:
 		b.read(func() { p.title = o.Title })
 	}
+	b.titles(ctx, p)
 	o.Tabs = b.tabList()
 	return o, nil
+}
+
+// titles asks the tabs in the background for their titles.
+func (b *Browser) titles(ctx context.Context, front *page) {
+	var others []*page
+	b.read(func() {
+		for _, p := range b.tabs {
+			if p != front && p.trouble() == nil && p.agentCtx != 0 {
+				others = append(others, p)
+			}
+		}
+	})
+	for _, p := range others {
+		var title string
+		// One that is just loading keeps the title that it had.
+		if err := p.evalOnce(ctx, "document.title.slice(0, 300).toWellFormed()", &title); err == nil {
+			b.read(func() { p.title = title })
+		}
+	}
 }
 
 // observeAgain reads the tab that came to the front when the other closed.
@@ -72,7 +92,7 @@ func (b *Browser) look(ctx context.Context, p *page, v View, o *Observation) err
 	return nil
 }
 
-// tabList lists the tabs. Titles of tabs in the background are those last seen there.
+// tabList lists the tabs.
 func (b *Browser) tabList() (tabs []Tab) {
 	b.read(func() {
 		for i, p := range b.tabs {

@@ -42,6 +42,7 @@ type page struct {
 	dialogs   int // opened so far
 	crashed   bool
 	closed    bool
+	closing   bool // its script has asked for its end
 	expired   int  // budgets of virtual time that have ended
 	dirty     bool // the page started something since it was last asked
 	streams   bool // the page holds requests open that never end
@@ -68,7 +69,7 @@ func newPage(b *Browser, a attached) *page {
 
 // setUp puts a new tab under control and lets it run. All is sent at once: the
 // commands of one session are carried out in order.
-func (p *page) setUp(waiting bool) {
+func (p *page) setUp() {
 	cfg := p.b.cfg
 	send := func(method string, params any) *cdp.Pending { return p.s.Send(method, params) }
 	send("Page.enable", nil)
@@ -82,22 +83,18 @@ func (p *page) setUp(waiting bool) {
 	send("Emulation.setDeviceMetricsOverride", map[string]any{
 		"width": cfg.Width, "height": cfg.Height, "deviceScaleFactor": cfg.Scale, "mobile": false,
 	})
-	// Both are settings of the renderer: a second tab in it is refused, and has them.
-	send("Emulation.setLocaleOverride", map[string]any{"locale": cfg.Locale})
-	send("Emulation.setTimezoneOverride", map[string]any{"timezoneId": cfg.Timezone})
+	p.setPlace()
 	send("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-reduced-motion", "value": "reduce"}}})
 	send("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true})
 	send("Page.setInterceptFileChooserDialog", map[string]any{"enabled": true})
-	// Half a millisecond keeps the clock's floor away from rounding noise.
-	epoch := float64(cfg.Epoch.UnixMilli())/1000 + 0.0005
-	vt := map[string]any{"policy": "pause"}
-	if p.number <= 2 {
-		vt["initialVirtualTime"] = epoch
+	if p.b.takeClock() {
+		// Virtual time is the renderer's, which all tabs share. A policy set for a second
+		// tab would come back with its next document and stop the clock. Half a millisecond
+		// keeps the clock's floor away from rounding noise.
+		epoch := float64(cfg.Epoch.UnixMilli())/1000 + 0.0005
+		send("Emulation.setVirtualTimePolicy", map[string]any{"policy": "pause", "initialVirtualTime": epoch})
 	}
-	last := send("Emulation.setVirtualTimePolicy", vt)
-	if waiting {
-		last = send("Runtime.runIfWaitingForDebugger", nil)
-	}
+	last := send("Runtime.runIfWaitingForDebugger", nil)
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.NavigationCap)
 	defer cancel()
 	if raw, err := mainID.Wait(ctx); err == nil {
@@ -106,6 +103,19 @@ func (p *page) setUp(waiting bool) {
 	if _, err := last.Wait(ctx); err == nil {
 		p.b.update(func() { p.ready = true })
 	}
+}
+
+// setPlace sets language and time zone. They are settings of the renderer: a second tab
+// is refused, and has them, until the tab that set them closes.
+func (p *page) setPlace() {
+	p.s.Send("Emulation.setLocaleOverride", map[string]any{"locale": p.b.cfg.Locale})
+	p.s.Send("Emulation.setTimezoneOverride", map[string]any{"timezoneId": p.b.cfg.Timezone})
+}
+
+// takeClock says, once for each renderer, that its clock is to be stopped.
+func (b *Browser) takeClock() (yes bool) {
+	b.read(func() { yes, b.clockless = b.clockless, false })
+	return yes
 }
 
 func (p *page) noteScript(raw json.RawMessage) {
@@ -252,7 +262,7 @@ func (p *page) await(ctx context.Context, calls ...*cdp.Pending) (raw json.RawMe
 				case <-changed:
 				case <-watchdog.C:
 					p.b.stats.Watchdogs++
-					p.b.note("%s", "a script of the page ran for more than " + p.b.cfg.Watchdog.String() + " and was ended")
+					p.b.note("%s", "a script of the page ran for more than "+p.b.cfg.Watchdog.String()+" and was ended")
 					p.s.Send("Runtime.terminateExecution", nil)
 					watchdog.Reset(p.b.cfg.Watchdog)
 				case <-ctx.Done():

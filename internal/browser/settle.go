@@ -47,8 +47,9 @@ type settler struct {
 	began    time.Time
 	used     time.Duration // virtual
 	commits  int
-	scrolled bool // listeners hear of it in the next frame
-	frame    bool // a frame is due in any case
+	in       []int // path to the frame of another origin that is acted on
+	scrolled bool  // listeners hear of it in the next frame
+	frame    bool  // a frame is due in any case
 	out      *Settle
 }
 
@@ -64,6 +65,9 @@ func (s *settler) ask(ctx context.Context, expr string) (w work, err error) {
 	s.b.read(func() { s.p.dirty = false })
 	capped, cancel := context.WithDeadlineCause(ctx, s.began.Add(s.b.cfg.Cap), errCapped)
 	defer cancel()
+	if s.in != nil {
+		return s.askInside(capped, ctx, expr)
+	}
 	err = s.p.evalAgent(capped, expr, &w)
 	if err == nil || !errors.Is(err, errCapped) || ctx.Err() != nil {
 		return w, err
@@ -74,6 +78,27 @@ func (s *settler) ask(ctx context.Context, expr string) (w work, err error) {
 		return w, err
 	}
 	return w, s.p.evalAgent(ctx, expr, &w)
+}
+
+// askInside asks a frame of another origin first, and then the main frame.
+func (s *settler) askInside(capped, ctx context.Context, expr string) (w work, err error) {
+	err = s.p.evalFrame(capped, s.in, expr, &w)
+	if errors.Is(err, errCapped) && ctx.Err() == nil {
+		s.capped()
+		err = s.p.evalFrame(ctx, s.in, "P.release()", nil)
+	}
+	if err != nil && !errors.Is(err, errNoFrame) {
+		return w, err
+	}
+	inner := w
+	w = work{Timer: -1}
+	s.in = nil
+	if w, err = s.ask(ctx, "P.state()"); err != nil {
+		return w, err
+	}
+	w.Timer, w.Raf, w.Observers, w.Ended = max(w.Timer, inner.Timer), w.Raf+inner.Raf, w.Observers+inner.Observers, w.Ended+inner.Ended
+	w.Names, w.Arrived = append(w.Names, inner.Names...), inner.Arrived
+	return w, nil
 }
 
 func (s *settler) capped() {
@@ -187,9 +212,9 @@ func (s *settler) animate(ctx context.Context) error {
 func (s *settler) advance(ctx context.Context, d time.Duration) error {
 	goal := s.b.virtual + float64(d.Milliseconds())
 	left := d.Milliseconds()
-	for first := true; left > 0; first = false {
+	for tries := 0; left > 0 && tries < 4; tries++ {
 		hold := s.holds()
-		err := s.budgeted(ctx, hold, left, first)
+		err := s.budgeted(ctx, hold, left)
 		if err == nil {
 			break
 		}
@@ -221,7 +246,7 @@ func (s *settler) holds() (hold bool) {
 
 // budgeted runs one budget. It ends with errCapped when the page opens a stream while
 // time stands still, or when the real-time bound is reached.
-func (s *settler) budgeted(ctx context.Context, hold bool, ms int64, first bool) error {
+func (s *settler) budgeted(ctx context.Context, hold bool, ms int64) error {
 	policy := "advance"
 	if hold {
 		policy = "pauseIfNetworkFetchesPending"
@@ -258,9 +283,18 @@ func (s *settler) budgeted(ctx context.Context, hold bool, ms int64, first bool)
 			continue
 		case errors.Is(err, errCapped):
 			s.capped()
-			s.b.update(func() { s.p.streams = true; clear(s.p.loading); clear(s.p.scheduled) })
+			s.b.update(s.giveUp)
 		}
 		return err
+	}
+}
+
+// giveUp takes whatever is still loading for a stream. It is called with mu held.
+func (s *settler) giveUp() {
+	s.p.streams = true
+	for _, p := range s.b.tabs {
+		clear(p.loading)
+		clear(p.scheduled)
 	}
 }
 
@@ -284,13 +318,16 @@ func (s *settler) windows(ctx context.Context) error {
 			return false
 		}
 		for _, p := range s.b.tabs {
-			if !p.ready && !p.crashed {
+			if p.closing || p.number > 0 && !p.ready && !p.crashed {
 				return false
 			}
 		}
 		return true
 	})
-	s.b.read(func() { s.b.expecting = 0 })
+	s.b.read(func() {
+		s.b.expecting = 0
+		s.p.closing = false
+	})
 	if err != nil && !errors.Is(err, errCapped) {
 		return err
 	}

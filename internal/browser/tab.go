@@ -71,6 +71,7 @@ func (b *Browser) detach(session string) {
 		p := b.tabs[i]
 		p.closed = true
 		b.tabs = slices.Delete(slices.Clone(b.tabs), i, i+1)
+		b.orphaned = true
 		if b.fresh == p {
 			b.fresh = nil
 		}
@@ -94,25 +95,44 @@ func (b *Browser) successor(p *page) *page {
 	return nil
 }
 
+// The tab that the browser starts with is not waiting: it is left alone, and closed.
+//
 // setUpTabs prepares tabs as they come. A page that opens a window stands still
 // until the window may run, so this cannot wait for the step to end.
 func (b *Browser) setUpTabs() {
 	for {
 		var todo []attached
+		var orphaned bool
 		err := b.until(context.Background(), "wait for tabs", func() bool {
 			todo, b.newTabs = b.newTabs, nil
-			return len(todo) > 0 || b.closed
+			orphaned, b.orphaned = b.orphaned, false
+			return len(todo) > 0 || orphaned || b.closed
 		})
 		if err != nil {
 			return
 		}
+		if orphaned {
+			b.placeAgain()
+		}
 		for _, a := range todo {
-			if p := b.tabOf(a.session); p != nil {
-				p.setUp(a.waiting)
+			if p := b.tabOf(a.session); p != nil && a.waiting {
+				p.setUp()
 			}
 		}
-		if len(todo) == 0 {
+		var closed bool
+		if b.read(func() { closed = b.closed }); closed {
 			return
+		}
+	}
+}
+
+// placeAgain sets anew what the tab that has closed had set for all.
+func (b *Browser) placeAgain() {
+	var tabs []*page
+	b.read(func() { tabs = b.tabs })
+	for _, p := range tabs {
+		if p.number > 0 {
+			p.setPlace()
 		}
 	}
 }

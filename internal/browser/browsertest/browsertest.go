@@ -32,7 +32,14 @@ type Process struct {
 // Launch starts a browser that may reach the given origins only.
 func Launch(tb testing.TB, allow ...string) *Process {
 	tb.Helper()
-	p, err := start(tb.TempDir(), allow)
+	return LaunchWith(tb, browser.FlagConfig{Allow: allow})
+}
+
+// LaunchWith starts a browser with settings of its own. The profile folder is the
+// test's, whatever they say.
+func LaunchWith(tb testing.TB, cfg browser.FlagConfig) *Process {
+	tb.Helper()
+	p, err := start(tb.TempDir(), cfg)
 	if err != nil {
 		tb.Fatalf("launch browser: %v", err)
 	}
@@ -45,15 +52,19 @@ func Launch(tb testing.TB, allow ...string) *Process {
 	return p
 }
 
-func start(dir string, allow []string) (_ *Process, err error) {
+func start(dir string, cfg browser.FlagConfig) (_ *Process, err error) {
 	bin, err := browser.FindChromium()
 	if err != nil {
 		return nil, err
 	}
-	flags, err := browser.Flags(browser.FlagConfig{
-		UserDataDir: filepath.Join(dir, "profile"),
-		Width:       1280, Height: 720, Locale: "en-US", Allow: allow,
-	})
+	cfg.UserDataDir = filepath.Join(dir, "profile")
+	if cfg.Width == 0 {
+		cfg.Width, cfg.Height = 1280, 720
+	}
+	if cfg.Locale == "" {
+		cfg.Locale = "en-US"
+	}
+	flags, err := browser.Flags(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +88,7 @@ func start(dir string, allow []string) (_ *Process, err error) {
 	files = append(files, outR, outW)
 	p := &Process{Dir: dir, stderr: &bytes.Buffer{}}
 	p.cmd = exec.Command(bin, append(flags, "about:blank")...)
-	p.cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "TZ=UTC")
+	p.cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "TZ=UTC", "DBUS_SESSION_BUS_ADDRESS=disabled:")
 	p.cmd.ExtraFiles = []*os.File{inR, outW}
 	p.cmd.Stderr = p.stderr
 	// The group is killed at the end; a renderer that outlives its browser holds stderr open.

@@ -27,11 +27,11 @@ func NewSite(tb testing.TB, change ...func(*browser.Config)) *Site {
 	mux := http.NewServeMux()
 	srv := httptest.NewServer(mux)
 	tb.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
-	p := Launch(tb, srv.URL)
 	cfg := browser.Config{Seed: 7, Epoch: time.Date(2025, 3, 10, 9, 0, 0, 0, time.UTC), Allow: []string{srv.URL}}
 	for _, f := range change {
 		f(&cfg)
 	}
+	p := LaunchWith(tb, browser.FlagConfig{Allow: cfg.Allow, Width: cfg.Width, Height: cfg.Height, Scale: cfg.Scale, Locale: cfg.Locale})
 	b, err := browser.Open(Context(tb), p.Conn, cfg)
 	if err != nil {
 		tb.Fatalf("open browser: %v", err)

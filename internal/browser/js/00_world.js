@@ -27,9 +27,10 @@ if (window.navigation) navigation.addEventListener('navigate', (e) => {
 const P = globalThis.P = {__proto__: null, watch: null, roots: new WeakMap()};
 const heard = (e) => {
   if (!e.isTrusted) return;
-  let top = P;
-  try { top = window.top.P || P; } catch { /* another origin: this frame is on its own */ }
-  if (top.watch) top.watch(e);
+  // The highest frame of the same origin is the one that the driver has armed.
+  let w = window, highest = P;
+  try { while (w !== w.parent && w.parent.P) { w = w.parent; highest = w.P; } } catch { /* another origin above */ }
+  if (highest.watch) highest.watch(e);
 };
 for (const t of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click', 'auxclick', 'dblclick', 'contextmenu', 'mousemove', 'pointermove', 'mouseover', 'keydown', 'keyup', 'beforeinput', 'input', 'wheel', 'dragstart', 'drop'])
   window.addEventListener(t, heard, {capture: true, passive: t === 'wheel'});

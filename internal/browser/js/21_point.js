@@ -109,3 +109,43 @@ P.disabled = (el) => {
   if (el.closest('[inert]')) return 'it is inert';
   return '';
 };
+
+// P.route finds the frame of another origin that a bid lies in: {bid, path}, or null.
+P.route = (bid) => {
+  for (let n = 1; n <= bid.length; n++) {
+    if (n < bid.length && /[A-Z]/.test(bid[n])) continue;
+    const el = P.byBid(bid.slice(0, n));
+    if (!el || !P.registry.isFrame(el) || el.contentDocument || n === bid.length) continue;
+    const path = [];
+    for (let host = el; host;) {
+      const w = host.ownerDocument.defaultView;
+      let i = 0;
+      while (i < w.length && w[i] !== host.contentWindow) i++;
+      path.unshift(i);
+      host = w === window ? null : w.frameElement;
+    }
+    return {bid: bid.slice(0, n), path};
+  }
+  return null;
+};
+
+// P.carry turns a point of such a frame's viewport into one of ours, and brings it into
+// view.
+P.carry = (bid, x, y) => {
+  const el = P.byBid(bid);
+  if (!el) return {error: {kind: 'stale', message: `the frame [${bid}] is no longer in the page`}};
+  const at = () => {
+    const p = place(el.ownerDocument), r = el.getBoundingClientRect(), s = getComputedStyle(el);
+    const k = el.offsetWidth ? r.width / el.offsetWidth : 1;
+    return {x: p.x + p.k * (r.x + k * (el.clientLeft + parseFloat(s.paddingLeft) + x)), y: p.y + p.k * (r.y + k * (el.clientTop + parseFloat(s.paddingTop) + y))};
+  };
+  const free = (a) => a.x >= 0 && a.y >= 0 && a.x < innerWidth && a.y < innerHeight && P.hit(a.x, a.y) === el;
+  let a = at();
+  if (free(a)) return a;
+  for (const block of ['center', 'start', 'end']) {
+    el.scrollIntoView({block, inline: 'nearest', behavior: 'instant'});
+    a = at();
+    if (free(a)) return Object.assign(a, {scrolled: true});
+  }
+  return {wait: {kind: 'obscured', message: `${P.label(el)} is covered by ${P.label(P.hit(Math.min(Math.max(a.x, 0), innerWidth - 1), Math.min(Math.max(a.y, 0), innerHeight - 1)) || el)}; close or move that first`}};
+};

@@ -56,7 +56,7 @@ const ready = (t, o) => {
 };
 P.ready = ready;
 
-const bare = (r) => { delete r.el; return r; };
+const bare = (r) => { delete r.el; r.point = true; return r; };
 
 // P.press finds a point and arms the watch for it.
 P.press = (t, o) => {

@@ -26,30 +26,48 @@ const pane = (el, dx, dy) => {
 
 let moving = null;
 
-// P.scrollAt prepares a turn of the wheel; P.scrolled says what it moved.
+// turn scrolls by a wheel that the page has let pass, at once and on the main thread:
+// the compositor would do it in frames of its own, on a clock of its own.
+const turn = (e) => {
+  if (!e.isTrusted || e.defaultPrevented || !moving) return;
+  e.preventDefault();
+  moving.el.scrollBy({left: moving.dx, top: moving.dy, behavior: 'instant'});
+};
+const unhook = () => { if (moving) for (const w of moving.windows) { try { w.removeEventListener('wheel', turn); } catch { /* it has gone */ } } };
+const hook = (el, dx, dy) => {
+  unhook();
+  moving = el && {el, dx, dy, left: el.scrollLeft, top: el.scrollTop, windows: P.windows()};
+  if (moving) for (const w of moving.windows) w.addEventListener('wheel', turn, {passive: false});
+};
+
+// P.scrollAt prepares a turn of the wheel; P.scrolled says what it moved. An element
+// names the pane that it lies in: it need not be in view itself.
 P.scrollAt = (t, dx, dy) => {
   try {
     P.begin();
-    let x = Math.floor(innerWidth / 2), y = Math.floor(innerHeight / 2), el;
-    if (t && t.x !== undefined) ({x, y} = t), el = P.find(t);
+    let x = Math.floor(innerWidth / 2), y = Math.floor(innerHeight / 2);
+    let p;
+    if (t && t.x !== undefined) ({x, y} = t), p = pane(P.find(t), dx, dy);
     else if (t) {
-      const r = P.ready(t, {});
-      if (!r.el) return r;
-      ({el, x, y} = r);
-    } else el = P.hit(x, y) || document.scrollingElement;
-    const p = pane(el || document.documentElement, dx, dy);
-    moving = p && {el: p, left: p.scrollLeft, top: p.scrollTop};
+      const el = P.find(t);
+      p = pane(el, dx, dy);
+      if (p && p !== document.scrollingElement) {
+        const a = P.aim(p);
+        if (a.x === undefined) return {wait: {kind: 'obscured', message: `${P.label(p)}, in which ${P.label(el)} lies, is covered by ${a.cover ? P.label(a.cover) : 'something'}`}};
+        ({x, y} = a);
+      }
+    } else p = pane(P.hit(x, y) || document.documentElement, dx, dy);
+    hook(p, dx, dy);
     P.arm(null);
-    return {x, y, set: true};
+    return {x, y, set: true, point: true};
   } catch (e) { if (e instanceof P.Miss) return {error: {kind: e.kind, message: e.message}}; throw e; }
 };
-P.scrolled = (dx, dy, push) => {
+P.scrolled = (dx, dy) => {
   const m = moving;
+  unhook();
+  moving = null;
   if (!m || !m.el.isConnected) return {x: 0, y: 0, what: 'nothing'};
-  if (push) m.el.scrollBy({left: dx, top: dy, behavior: 'instant'});
   const root = m.el === m.el.ownerDocument.scrollingElement;
-  return {
-    x: Math.round(m.el.scrollLeft - m.left), y: Math.round(m.el.scrollTop - m.top),
-    what: root ? 'the page' : P.label(m.el), more: room(m.el, dx, dy),
-  };
+  const x = Math.round(m.el.scrollLeft - m.left), y = Math.round(m.el.scrollTop - m.top);
+  return {x, y, what: root ? 'the page' : P.label(m.el), more: room(m.el, dx, dy)};
 };

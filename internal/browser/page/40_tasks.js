@@ -61,6 +61,9 @@ stand(Element.prototype, 'attachShadow', {
   },
 });
 
+// A window that closes itself goes a moment later.
+stand(window, 'close', {apply: (f, self, args) => { tell('closing'); return apply(f, self, args); }});
+
 // nextTimer is how many ms ahead the last timer lies that a step waits for; -1: none.
 const nextTimer = () => {
   const t = rawNow();
