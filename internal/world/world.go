@@ -172,14 +172,21 @@ func (w *World) watchBox() {
 func (w *World) watchPipe(conn *cdp.Conn) {
 	select {
 	case <-conn.Done():
-		// The death of the process, if it is one, tells more: let it be reported first.
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = w.Check(ctx)
+		// A process closes its files before its end can be seen, and that end tells more.
+		timer := time.NewTimer(deathFollows)
+		defer timer.Stop()
+		select {
+		case <-w.lost:
+		case <-w.closed:
+		case <-timer.C:
+		}
 		w.lose(fault.New(fault.WorldLost, "the browser closed its pipe: %v", conn.Err()))
 	case <-w.closed:
 	}
 }
+
+// deathFollows is how long after its pipe a browser's process is given to end.
+const deathFollows = time.Second
 
 // lose records the first cause.
 func (w *World) lose(cause error) {
