@@ -41,11 +41,12 @@ func open(t *testing.T, options ...func(*browser.Config)) *world {
 		t.Fatal("no browser slot became free")
 	}
 	t.Cleanup(func() { <-slots })
-	w := &world{t: t, site: s, proc: browsertest.Launch(t, s.URL, s.other), pages: map[string]*cdp.Session{}}
-	cfg := browser.Config{Seed: 1, Width: 1280, Height: 720, Allow: []string{s.URL, s.other}}
+	cfg := browser.Config{Seed: 1, Width: 1280, Height: 720, Locale: "en-US", Allow: []string{s.URL, s.other}}
 	for _, o := range options {
 		o(&cfg)
 	}
+	flags := browser.FlagConfig{Width: cfg.Width, Height: cfg.Height, Scale: cfg.Scale, Locale: cfg.Locale, Allow: cfg.Allow}
+	w := &world{t: t, site: s, proc: browsertest.LaunchWith(t, flags), pages: map[string]*cdp.Session{}}
 	b, err := browser.Open(w.ctx(), w.proc.Conn, cfg)
 	if err != nil {
 		t.Fatalf("open browser: %v", err)
