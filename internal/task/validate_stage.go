@@ -179,10 +179,12 @@ func (v *validator) answerValue(path string, a *Answer, w Value) {
 // answerOptions checks the settings that belong to some types only.
 func (v *validator) answerOptions(path string, a *Answer) {
 	need := func(field, got, typ, hint string) {
+		// The elements of a set have the settings of their type.
+		is := a.Type == typ || a.Type == answer.Set && a.Of == typ
 		switch {
-		case a.Type == typ && got == "":
+		case is && got == "":
 			v.fail(path, hint, "an answer of type %s needs %s", typ, field)
-		case a.Type != typ && got != "" && !(field == "unit" && a.Of == answer.Quantity) && !(field == "currency" && a.Of == answer.Money):
+		case !is && got != "":
 			v.fail(path+"."+field, "", "%s belongs to answers of type %s", field, typ)
 		}
 	}

@@ -67,10 +67,10 @@ func parseURL(base, s string) (*url.URL, error) {
 
 func origin(u *url.URL) string {
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
-	switch {
-	case scheme == "http":
+	switch scheme {
+	case "http":
 		host = strings.TrimSuffix(host, ":80")
-	case scheme == "https":
+	case "https":
 		host = strings.TrimSuffix(host, ":443")
 	}
 	return scheme + "://" + host
