@@ -23,18 +23,24 @@ type LimitsReport struct {
 }
 
 // cgroup is the group of one sandbox: one folder under version 2, one a controller under
-// version 1. A nil cgroup limits nothing.
+// version 1. Memory and processor count for all of it, the number of processes for what
+// the keeper starts: the keeper needs a thread of its own to report that there are too many.
 type cgroup struct {
 	dirs  map[string]string // by controller
 	rep   LimitsReport
 	cpuV2 bool
+	v2    string // the folder under version 2, if any
 }
 
-// host is where this process's groups are.
+// cgroupHost is where this process's groups are.
 type cgroupHost struct {
 	v2 string            // "" where version 2 has not what is needed
 	v1 map[string]string // by controller
 }
+
+// leafChildren is the part of a version 2 group that holds what the keeper starts. It is
+// threaded: the thread that forks moves into it alone, which is how version 1 works too.
+const leafChildren = "processes"
 
 // groupPrefix begins the names of all groups: pommel-<pid namespace>-<pid>-<start time>-<number>.
 const groupPrefix = "pommel-"
@@ -95,7 +101,11 @@ func (g *cgroup) memory(h cgroupHost, name string, l Limits) {
 }
 
 func (g *cgroup) processes(h cgroupHost, name string, l Limits) {
-	dir, _, err := g.dir(h, "pids", name)
+	dir, v2, err := g.dir(h, "pids", name)
+	if err == nil && v2 {
+		err = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+pids"), 0)
+		dir = filepath.Join(dir, leafChildren)
+	}
 	if err == nil && l.Processes > 0 {
 		err = writeControl(dir, "pids.max", int64(l.Processes))
 	}
@@ -129,7 +139,22 @@ func (g *cgroup) dir(h cgroupHost, controller, name string) (dir string, v2 bool
 		return "", v2, fmt.Errorf("make group: %w", err)
 	}
 	g.dirs[controller] = dir
+	if v2 && g.v2 == "" {
+		g.v2 = dir
+		return dir, v2, makeLeaf(dir)
+	}
 	return dir, v2, nil
+}
+
+func makeLeaf(dir string) error {
+	leaf := filepath.Join(dir, leafChildren)
+	if err := os.Mkdir(leaf, 0o755); err != nil && !os.IsExist(err) {
+		return fmt.Errorf("make group: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(leaf, "cgroup.type"), []byte("threaded"), 0); err != nil {
+		return fmt.Errorf("make group threaded: %w", err)
+	}
+	return nil
 }
 
 // enableV2 hands a controller down to the groups below dir. Version 2 refuses that while
@@ -148,7 +173,7 @@ func enableV2(dir, controller string) error {
 	if !errors.Is(err, syscall.EBUSY) {
 		return err
 	}
-	leaf := filepath.Join(dir, "pommel-server")
+	leaf := filepath.Join(dir, serverLeaf)
 	if err := os.Mkdir(leaf, 0o755); err != nil && !os.IsExist(err) {
 		return fmt.Errorf("make group: %w", err)
 	}
@@ -163,6 +188,9 @@ func enableV2(dir, controller string) error {
 	return nil
 }
 
+// serverLeaf is where this process goes when its group must be free of processes.
+const serverLeaf = "pommel-server"
+
 func hasWord(file, word string) bool {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -176,15 +204,34 @@ func hasWord(file, word string) bool {
 	return false
 }
 
+// add puts the keeper into the group.
 func (g *cgroup) add(pid int) error {
 	for controller, dir := range g.dirs {
+		if controller == "pids" && dir != g.v2 {
+			continue // of version 1: only for what the keeper starts
+		}
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
-			return fmt.Errorf("put keeper into its %s group: %w", controller, err)
+			return fmt.Errorf("put keeper into its group: %w", err)
 		}
 	}
 	// When memory runs out one of the world's processes is to die, not what reports it.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("-900"), 0)
 	return nil
+}
+
+// entry is a file into which a thread writes itself so that its children are born in the
+// group; nil where there is none.
+func (g *cgroup) entry() (f *os.File, err error) {
+	switch {
+	case g.v2 != "":
+		f, err = os.OpenFile(filepath.Join(g.v2, leafChildren, "cgroup.threads"), os.O_WRONLY, 0)
+	case g.dirs["pids"] != "":
+		f, err = os.OpenFile(filepath.Join(g.dirs["pids"], "tasks"), os.O_WRONLY, 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open group: %w", err)
+	}
+	return f, nil
 }
 
 func (g *cgroup) report() LimitsReport { return g.rep }
@@ -211,6 +258,9 @@ func (g *cgroup) remove() error {
 		return nil
 	}
 	var errs []error
+	if g.v2 != "" {
+		errs = append(errs, removeGroup(filepath.Join(g.v2, leafChildren), 2*time.Second))
+	}
 	for controller, dir := range g.dirs {
 		if err := removeGroup(dir, 2*time.Second); err != nil {
 			errs = append(errs, fmt.Errorf("remove %s group: %w", controller, err))

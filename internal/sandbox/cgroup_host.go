@@ -30,7 +30,8 @@ func findCgroups(selfFile, mountsFile string) (cgroupHost, error) {
 		switch r[0] {
 		case "cgroup2":
 			if dir, ok := below(l[4], l[3], own[""]); ok {
-				h.v2 = dir
+				// Where this process moved itself to make room for its sandboxes.
+				h.v2 = strings.TrimSuffix(dir, "/"+serverLeaf)
 			}
 		case "cgroup":
 			for _, c := range strings.Split(r[2], ",") {

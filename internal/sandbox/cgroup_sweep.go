@@ -64,6 +64,10 @@ func sweepGroup(dir string) error {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
+	// Only groups of version 2 have this part.
+	if err := removeGroup(filepath.Join(dir, leafChildren), 2*time.Second); err != nil {
+		return fmt.Errorf("sweep %s: %w", dir, err)
+	}
 	if err := removeGroup(dir, 2*time.Second); err != nil {
 		return fmt.Errorf("sweep %s: %w", dir, err)
 	}

@@ -36,6 +36,7 @@ func MaybeKeeper() {
 type keeper struct {
 	ch      *channel
 	devNull *os.File
+	group   *os.File // through which children get into their control group; nil without
 
 	mu    sync.Mutex
 	procs map[int]*child // by pid
@@ -107,7 +108,7 @@ func (k *keeper) answer(req request, files []*os.File) {
 func (k *keeper) handle(req request, files []*os.File, reply *message) (pass []*os.File, err error) {
 	switch {
 	case req.Setup != nil:
-		return k.setup(*req.Setup)
+		return k.setup(*req.Setup, files)
 	case req.Start != nil:
 		reply.Pid, err = k.start(*req.Start, files)
 	case req.Signal != nil:
@@ -127,7 +128,15 @@ func (k *keeper) handle(req request, files []*os.File, reply *message) (pass []*
 	return nil, err
 }
 
-func (k *keeper) setup(cfg Config) ([]*os.File, error) {
+func (k *keeper) setup(cfg Config, files []*os.File) ([]*os.File, error) {
+	if len(files) > 0 {
+		fd, err := syscall.Dup(int(files[0].Fd()))
+		if err != nil {
+			return nil, fmt.Errorf("keep control group: %w", err)
+		}
+		sys.CloseOnExec(fd)
+		k.group = os.NewFile(uintptr(fd), "group")
+	}
 	if err := syscall.Sethostname([]byte(cfg.Hostname)); err != nil {
 		return nil, fmt.Errorf("set host name: %w", err)
 	}
@@ -186,7 +195,7 @@ func (k *keeper) spawn(p Process, files []*os.File, c *child) (int, error) {
 	// Held until the child is in the table, so that its end cannot come first.
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	pid, err := sys.ForkConfined(sys.Confinement{Nice: p.Nice, Landlock: p.Landlock}, program, p.Argv, attr)
+	pid, err := sys.ForkConfined(sys.Confinement{Nice: p.Nice, Landlock: p.Landlock, Tasks: k.group}, program, p.Argv, attr)
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", p.Name, err)
 	}

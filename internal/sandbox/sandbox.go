@@ -57,7 +57,16 @@ func Start(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	if err := s.startKeeper(); err != nil {
 		return nil, err
 	}
-	a, err := s.call(ctx, request{Setup: &cfg})
+	entry, err := s.group.entry()
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	if entry != nil {
+		defer entry.Close()
+		files = append(files, entry)
+	}
+	a, err := s.call(ctx, request{Setup: &cfg}, files...)
 	if err != nil {
 		return nil, fmt.Errorf("set up sandbox: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -16,7 +17,28 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.MaybeKeeper()
+	if os.Getenv(actAsOwner) != "" {
+		os.Exit(ownUntilKilled())
+	}
 	os.Exit(m.Run())
+}
+
+// actAsOwner makes the test binary start a sandbox, name its keeper and wait.
+const actAsOwner = "POMMEL_TEST_OWNER"
+
+func ownUntilKilled() int {
+	s, err := sandbox.Start(context.Background(), config())
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if _, err := s.Run(context.Background(), shell(appUID, "setsid sleep 1000 & sleep 1000")); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(s.KeeperPid())
+	<-s.Done()
+	return 1
 }
 
 const (
@@ -288,6 +310,88 @@ func TestKeeperDeathEndsAllAtOnce(t *testing.T) {
 	}
 	if err := s.Probe(testContext(t), sandbox.Probe{TCP: "127.0.0.1:1", Timeout: time.Minute}); err == nil {
 		t.Error("a dead sandbox answered")
+	}
+}
+
+// When the owner is killed, everything goes with it, and the next owner clears its groups.
+func TestOwnerDeathEndsAll(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("unsupported: needs root")
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), actAsOwner+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	defer func() { _ = cmd.Process.Kill() }()
+	var keeper int
+	if _, err := fmt.Fscanln(out, &keeper); err != nil {
+		t.Fatal(err)
+	}
+	ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", keeper))
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := os.FindProcess(keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if countInNamespace(ns) < 2 {
+		t.Error("the sandbox was not running")
+	}
+	owner := cmd.Process.Pid
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	// The keeper is not our child; that it has gone is seen by asking.
+	for deadline := testContext(t); watch.Signal(syscall.Signal(0)) == nil; {
+		if deadline.Err() != nil {
+			t.Fatal("the keeper lives on")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if n := countInNamespace(ns); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+	if err := sandbox.Sweep(); err != nil {
+		t.Error(err)
+	}
+	for _, pattern := range []string{"/sys/fs/cgroup/*/pommel-*-%d-*", "/sys/fs/cgroup/*/*/pommel-*-%d-*", "/sys/fs/cgroup/*/*/*/pommel-*-%d-*"} {
+		if left, _ := filepath.Glob(fmt.Sprintf(pattern, owner)); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+// Too many processes are refused to the one that makes them; the keeper goes on.
+func TestForkBomb(t *testing.T) {
+	t.Parallel()
+	s := start(t, config())
+	if !s.Report().Processes {
+		t.Skipf("unsupported: %v", s.Report().Missing)
+	}
+	bomb, err := s.Run(testContext(t), shell(appUID, "f() { sleep 1000 & f; }; f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := s.Check(testContext(t)); err != nil {
+			t.Fatalf("the keeper: %v", err)
+		}
+		_, err := s.Run(testContext(t), shell(otherUID, "true")) // may be refused, not more
+		if s.Err() != nil {
+			t.Fatalf("after %v: %v", err, s.Err())
+		}
+	}
+	if err := bomb.Signal(testContext(t), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package sys
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 
@@ -15,6 +16,8 @@ type Confinement struct {
 	Nice int
 	// Landlock limits files and TCP ports; nil does not.
 	Landlock *Landlock
+	// Tasks is the file that takes the threads of the control group that the child is to be in.
+	Tasks *os.File
 }
 
 // Landlock lists what remains allowed; all else is denied.
@@ -44,6 +47,12 @@ func ForkConfined(c Confinement, path string, argv []string, attr *syscall.ProcA
 }
 
 func confineThread(c Confinement) error {
+	if c.Tasks != nil {
+		// 0 is whoever writes: this thread, whose children are born where it is.
+		if _, err := c.Tasks.Write([]byte("0")); err != nil {
+			return fmt.Errorf("enter control group: %w", err)
+		}
+	}
 	if c.Nice != 0 {
 		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, c.Nice); err != nil {
 			return fmt.Errorf("set priority: %w", err)
