@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pommelgym/pommel/internal/action"
 	"github.com/pommelgym/pommel/internal/browser"
 	"github.com/pommelgym/pommel/internal/fault"
@@ -259,6 +261,27 @@ func kill(t *testing.T, w *world.World, process string) {
 	}
 }
 
+// watchEnd returns a wait for the end of a process that is not this one's child.
+func watchEnd(t *testing.T, pid int) func() {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	return func() {
+		for {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 60_000)
+			if n == 1 {
+				return
+			}
+			if err != unix.EINTR {
+				t.Fatalf("wait for the end of %d: %d %v", pid, n, err)
+			}
+		}
+	}
+}
+
 // The death of any process is noticed, named, and ends calls that are under way.
 func testDeaths(t *testing.T, d world.Driver, img *world.Image) {
 	for _, v := range victims {
@@ -282,8 +305,10 @@ func testDeaths(t *testing.T, d world.Driver, img *world.Image) {
 	t.Run("check knows at once", func(t *testing.T) {
 		t.Parallel()
 		w := start(t, d, img)
+		ended := watchEnd(t, hostPid(t, w, "mini"))
 		kill(t, w, "mini")
-		// No waiting: the death came before the question.
+		ended()
+		// No waiting from here on: the death came before the question.
 		if err := w.Check(deadline(t)); fault.KindOf(err) != fault.WorldLost || !strings.Contains(err.Error(), "service app") {
 			t.Errorf("check: %v", err)
 		}
