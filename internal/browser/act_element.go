@@ -113,7 +113,14 @@ func (a *act) doFill(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := a.s.run(ctx, r.work); err != nil {
+		w := r.work
+		if w.Again {
+			if w, err = a.s.ask(ctx, "P.state()"); err != nil {
+				return err
+			}
+			w.Ended += r.Ended
+		}
+		if err := a.s.run(ctx, w); err != nil {
 			return err
 		}
 		return a.report(r.Filled, value)

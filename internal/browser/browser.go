@@ -22,6 +22,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -124,6 +125,7 @@ type Browser struct {
 	start    float64 // virtual at SetEpisode
 	raw      float64 // the page's unpatched Date.now() at SetEpisode
 	mouse    point
+	torn     bool // a call was given up in the middle
 	tabSeq   int
 	last     lastStep
 	held     string // the mouse button that mouse_down holds
@@ -237,18 +239,43 @@ func (b *Browser) readClock(ctx context.Context, p *page) error {
 	return nil
 }
 
-// lock takes the turn; the returned function gives it back.
-func (b *Browser) lock(ctx context.Context) (func(), error) {
+// silence is how long a call may go without the browser getting anywhere. Everything
+// that a page may take its time for has a bound of its own, far below.
+const silence = 60 * time.Second
+
+var errSilent = errors.New("the browser does not answer")
+
+// lock takes the turn. The returned context bounds the call, and the function gives the
+// turn back.
+func (b *Browser) lock(ctx context.Context) (context.Context, func(), error) {
 	select {
 	case b.turn <- struct{}{}:
 	case <-ctx.Done():
-		return nil, lost(context.Cause(ctx), "wait for the browser")
+		return nil, nil, lost(context.Cause(ctx), "wait for the browser")
 	}
 	if err := b.conn.Err(); err != nil {
 		<-b.turn
-		return nil, lost(err, "use browser")
+		return nil, nil, lost(err, "use browser")
 	}
-	return func() { <-b.turn }, nil
+	ctx, cancel := context.WithTimeoutCause(ctx, silence, errSilent)
+	if b.torn {
+		b.mend(ctx)
+	}
+	return ctx, func() { cancel(); <-b.turn }, nil
+}
+
+// mend waits until the browser is done with what a call that was given up had asked for.
+func (b *Browser) mend(ctx context.Context) {
+	p, err := b.tab(ctx)
+	if err != nil {
+		return
+	}
+	p.s.Send("Emulation.setVirtualTimePolicy", json.RawMessage(`{"policy":"pause"}`))
+	var now float64
+	if p.evalAgent(ctx, "Date.now()", &now) == nil {
+		b.virtual = now - b.raw + b.start
+		b.torn = false
+	}
 }
 
 // Close ends control. The process ends when its pipe ends, which is the business of
@@ -265,7 +292,7 @@ func (b *Browser) stop() {
 
 // Stats returns the counters so far.
 func (b *Browser) Stats(ctx context.Context) (Stats, error) {
-	unlock, err := b.lock(ctx)
+	ctx, unlock, err := b.lock(ctx)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -315,7 +342,7 @@ func lost(err error, doing string) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fault.Wrap(fault.Canceled, err, "%s", doing)
 	}
 	return fault.Wrap(fault.WorldLost, err, "%s", doing)

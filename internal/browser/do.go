@@ -73,7 +73,7 @@ func performs() map[string]perform {
 // for faults of the machinery only.
 func (b *Browser) Do(ctx context.Context, calls []action.Call) (Outcome, error) {
 	var out Outcome
-	unlock, err := b.lock(ctx)
+	ctx, unlock, err := b.lock(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -85,6 +85,7 @@ func (b *Browser) Do(ctx context.Context, calls []action.Call) (Outcome, error) 
 		sources = append(sources, c.Source)
 		failure, err := b.one(ctx, c, &out)
 		if err != nil {
+			b.torn = true
 			return out, lost(err, c.Name)
 		}
 		if failure != nil {

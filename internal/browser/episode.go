@@ -18,7 +18,7 @@ func (b *Browser) seedText() string { return strconv.FormatUint(b.cfg.Seed, 10) 
 // SetEpisode gives the pages that are loaded from now on a seed and a clock. It is
 // called before the start page is loaded.
 func (b *Browser) SetEpisode(ctx context.Context, seed uint64, epoch time.Time) error {
-	unlock, err := b.lock(ctx)
+	ctx, unlock, err := b.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (b *Browser) SetCookies(ctx context.Context, cookies []Cookie) error {
 	if len(cookies) == 0 {
 		return nil
 	}
-	unlock, err := b.lock(ctx)
+	ctx, unlock, err := b.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (b *Browser) SetCookies(ctx context.Context, cookies []Cookie) error {
 
 // ClearState removes cookies, caches and everything that pages have stored.
 func (b *Browser) ClearState(ctx context.Context) error {
-	unlock, err := b.lock(ctx)
+	ctx, unlock, err := b.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (b *Browser) ClearState(ctx context.Context) error {
 // dialog in its way, and waits until it has settled. A page that cannot be loaded is
 // a fault of the infrastructure.
 func (b *Browser) Navigate(ctx context.Context, target string) error {
-	unlock, err := b.lock(ctx)
+	ctx, unlock, err := b.lock(ctx)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (p *page) firstFrame(ctx context.Context) error {
 // Screenshot takes a picture ("png" or "jpeg") of a tab, in front or not. It is nil
 // while a dialog is open or when the page has crashed: there is no picture then.
 func (b *Browser) Screenshot(ctx context.Context, tab int, format string) (*Image, error) {
-	unlock, err := b.lock(ctx)
+	ctx, unlock, err := b.lock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 // Observe reads what a user would see now.
 func (b *Browser) Observe(ctx context.Context, v View) (*Observation, error) {
-	unlock, err := b.lock(ctx)
+	ctx, unlock, err := b.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +33,7 @@ func (b *Browser) Observe(ctx context.Context, v View) (*Observation, error) {
 	case errors.Is(err, errGone):
 		return b.observeAgain(ctx, v, o)
 	case err != nil:
+		b.torn = true
 		return nil, lost(err, "observe")
 	default:
 		b.read(func() { p.title = o.Title })

@@ -29,6 +29,8 @@ type work struct {
 	Ended     int      `json:"ended"`     // animations that were just ended
 	Names     []string `json:"names"`
 	Arrived   *arrived `json:"arrived"`
+	// Again says that requests were waited for, and that the rest has to be asked anew.
+	Again bool `json:"again"`
 }
 
 // busy says that waiting longer would change what a user sees.
@@ -68,24 +70,33 @@ func (s *settler) ask(ctx context.Context, expr string) (w work, err error) {
 	if s.in != nil {
 		return s.askInside(capped, ctx, expr)
 	}
-	err = s.p.evalAgent(capped, expr, &w)
-	if err == nil || !errors.Is(err, errCapped) || ctx.Err() != nil {
-		return w, err
+	ended := 0
+	for {
+		w = work{}
+		err = s.p.evalAgent(capped, expr, &w)
+		if errors.Is(err, errCapped) && ctx.Err() == nil {
+			s.capped()
+			capped, w.Again = ctx, true
+			err = s.p.evalAgent(ctx, "P.release()", nil)
+		}
+		ended += w.Ended
+		if err != nil || !w.Again {
+			w.Ended = ended
+			return w, err
+		}
 	}
-	s.capped()
-	// The first question goes unanswered now; the same facts are asked for again.
-	if err := s.p.evalAgent(ctx, "P.release()", nil); err != nil {
-		return w, err
-	}
-	return w, s.p.evalAgent(ctx, expr, &w)
 }
 
 // askInside asks a frame of another origin first, and then the main frame.
 func (s *settler) askInside(capped, ctx context.Context, expr string) (w work, err error) {
-	err = s.p.evalFrame(capped, s.in, expr, &w)
-	if errors.Is(err, errCapped) && ctx.Err() == nil {
-		s.capped()
-		err = s.p.evalFrame(ctx, s.in, "P.release()", nil)
+	for again := true; again && err == nil; again = w.Again {
+		w = work{}
+		err = s.p.evalFrame(capped, s.in, expr, &w)
+		if errors.Is(err, errCapped) && ctx.Err() == nil {
+			s.capped()
+			capped, w.Again = ctx, true
+			err = s.p.evalFrame(ctx, s.in, "P.release()", nil)
+		}
 	}
 	if err != nil && !errors.Is(err, errNoFrame) {
 		return w, err
@@ -173,6 +184,10 @@ func (s *settler) frames(ctx context.Context, w work) error {
 		return s.animate(ctx)
 	}
 	s.p.endless = false
+	if w.Observers > 0 || fresh {
+		// What a frame has found out is told in tasks after it.
+		return s.advance(ctx, time.Millisecond)
+	}
 	return nil
 }
 

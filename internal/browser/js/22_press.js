@@ -2,6 +2,7 @@
 // would land on something else is swallowed before any listener of the page sees it.
 
 let armed = null;
+let last = null; // what arrived, for whoever asks again
 P.watch = (e) => {
   const a = armed;
   if (!a) return;
@@ -20,7 +21,7 @@ P.watch = (e) => {
   }
   a.seen[type] = (a.seen[type] || 0) + 1;
 };
-P.arm = (el) => { armed = {el, seen: {__proto__: null}, verdict: null, cover: null}; };
+P.arm = (el) => { last = null; armed = {el, seen: {__proto__: null}, verdict: null, cover: null}; };
 
 // P.begin tells all frames that a new step has begun.
 P.begin = () => { for (const w of P.windows()) w.P.ask('begin'); return 1; };
@@ -90,9 +91,9 @@ P.notEditable = notEditable;
 P.arrived = () => {
   const a = armed;
   armed = null;
-  if (!a) return {down: 0, key: 0};
+  if (!a) return last || {down: 0, key: 0};
   const s = a.seen;
-  return {
+  return last = {
     down: Math.max(s.pointerdown || 0, s.mousedown || 0), move: Math.max(s.mousemove || 0, s.pointermove || 0, s.mouseover || 0),
     key: s.keydown || 0, input: Math.max(s.input || 0, s.beforeinput || 0), wheel: s.wheel || 0, click: s.click || s.auxclick || s.contextmenu || 0,
     cover: a.verdict === false ? (a.cover ? P.label(a.cover) : 'something else') : '',

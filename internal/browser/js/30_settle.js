@@ -30,41 +30,34 @@ const sum = () => {
   return s;
 };
 
-let release = null;
-
-// P.state gives the page's open work once no request of this step is open.
+// P.state gives the page's open work. With requests of this step open it answers when
+// they have ended, and then only that it should be asked again: what the page does with
+// the answers comes after.
+P.work = () => {
+  const s = sum();
+  s.ended = P.rest();
+  return s;
+};
 P.state = (arrived) => {
-  const now = () => {
-    const s = sum();
-    s.ended = P.rest();
-    if (arrived) s.arrived = P.arrived();
-    return s;
-  };
-  const first = now();
-  if (first.mine === 0) return first;
+  const s = P.work();
+  if (arrived) s.arrived = P.arrived();
+  if (s.mine === 0) return s;
   return new Promise((resolve) => {
-    const done = () => {
-      if (release !== done) return;
-      const s = now();
-      if (s.mine > 0) { listen(); return; }
-      release = null;
-      s.arrived = first.arrived;
-      s.ended += first.ended;
-      resolve(s);
+    const again = () => {
+      if (P.wake !== again) return;
+      P.wake = null;
+      resolve({again: true, ended: s.ended});
     };
-    // A frame may go away with its request.
-    const listen = () => { for (const w of P.windows()) if (w.P.ask('idle') === 'wait') w.P.idle = done; };
-    release = done;
-    P.wake = () => { release = null; const s = now(); s.arrived = first.arrived; resolve(s); };
-    listen();
+    P.wake = again;
+    // A frame may go away with its request: then the bound in real time ends the wait.
+    for (const w of P.windows()) if (w.P.ask('idle') === 'wait') w.P.idle = again;
   });
 };
 
 // P.release gives up on the requests that are open now: they count as streams from here on.
 P.release = () => {
   for (const w of P.windows()) w.P.ask('release');
-  const wake = P.wake;
-  P.wake = null;
-  if (wake) wake();
+  if (P.wake) P.wake();
   return 1;
 };
+P.wake = null;

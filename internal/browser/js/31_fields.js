@@ -171,10 +171,11 @@ P.findFileInput = (t, n) => {
   try { P.begin(); P.chosen = P.fileInput(t, n); return {set: true}; } catch (e) { if (e instanceof P.Miss) return {error: {kind: e.kind, message: e.message}}; throw e; }
 };
 
-// P.filledState is P.filled and the page's open work in one answer.
-P.filledState = async (want) => {
+// P.filledState is P.filled and, unless requests are open, the page's work in one answer.
+P.filledState = (want) => {
   const f = P.filled(want);
-  return Object.assign(await P.state(), {filled: f, arrived: f.arrived});
+  const s = P.work();
+  return Object.assign(s.mine ? {again: true, ended: s.ended} : s, {filled: f, arrived: f.arrived});
 };
 // P.listen readies the watch for keys that go to whatever has the focus.
 P.listen = () => { P.begin(); P.arm(null); return 1; };

@@ -46,6 +46,33 @@ stand(window, 'cancelAnimationFrame', {
   apply: (f, self, args) => { frames.delete(args[0]); return apply(f, self, args); },
 });
 
+// Idle time is what is left of a frame; without frames there is always some.
+if (window.requestIdleCallback) {
+  const native = window.setTimeout;
+  const idle = newMap();
+  const Deadline = window.IdleDeadline;
+  const proto = Deadline && Deadline.prototype;
+  stand(window, 'requestIdleCallback', {
+    apply: (f, self, args) => {
+      const task = args[0];
+      if (typeof task !== 'function') return apply(f, self, args);
+      const id = apply(native, window, [() => {
+        idle.delete(id);
+        const d = Object.create(proto);
+        defineProperty(d, 'didTimeout', {value: false});
+        defineProperty(d, 'timeRemaining', {value: () => 12});
+        apply(task, undefined, [d]);
+      }, 1]);
+      idle.set(id, 1);
+      return id;
+    },
+  });
+  const stop = window.clearTimeout;
+  stand(window, 'cancelIdleCallback', {
+    apply: (f, self, args) => { if (idle.has(args[0])) { idle.delete(args[0]); apply(stop, window, [args[0]]); } },
+  });
+}
+
 // Observers report in frames only.
 let observed = false;
 const observing = {apply: (f, self, args) => { observed = true; tell('dirty'); return apply(f, self, args); }};
