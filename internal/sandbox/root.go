@@ -22,7 +22,7 @@ var programFolders = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64
 // hostEtc are the parts of /etc that programs need to start, draw text and check certificates.
 var hostEtc = []string{
 	"/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
-	"/etc/ssl", "/etc/ca-certificates", "/etc/pki", "/etc/mime.types",
+	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust", "/etc/mime.types",
 }
 
 var deviceNodes = []string{"null", "zero", "full", "random", "urandom"}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,6 +37,8 @@ type Image struct {
 	cluster  string // golden data folder
 	postgres postgres.Install
 	chromium string
+	// chromiumVersion is what the program says, such as "Chromium 156.0.1".
+	chromiumVersion string
 }
 
 // ID names the content of the image: equal ids, equal worlds.
@@ -59,6 +62,9 @@ func BuildImage(ctx context.Context, s *Spec, progress func(stage string)) (*Ima
 		return nil, err
 	}
 	if img.chromium, err = browser.FindChromium(); err != nil {
+		return nil, err
+	}
+	if img.chromiumVersion, err = chromiumVersion(ctx, img.chromium, filepath.Join(cache, "programs")); err != nil {
 		return nil, err
 	}
 	if img.out, err = buildFiles(ctx, s, filepath.Join(cache, "builds"), progress); err != nil {
@@ -88,7 +94,33 @@ func imageID(s *Spec, img *Image) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name image: %w", err)
 	}
-	return hashOf([]any{imageFormat, string(file), filepath.Base(img.out), filepath.Base(img.cluster)})
+	return hashOf([]any{imageFormat, string(file), filepath.Base(img.out), filepath.Base(img.cluster), img.chromiumVersion})
+}
+
+// chromiumVersion asks the browser once; starting it costs a tenth of a second each time.
+func chromiumVersion(ctx context.Context, path, cache string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("find the browser: %w", err)
+	}
+	key, err := hashOf([]any{path, info.Size(), info.ModTime().UnixNano()})
+	if err != nil {
+		return "", err
+	}
+	known := filepath.Join(cache, key)
+	if text, err := os.ReadFile(known); err == nil && len(text) > 0 {
+		return string(text), nil
+	}
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return "", fault.New(fault.Unsupported, "%s --version: %v", path, err).WithHint("install the libraries it needs, or another build")
+	}
+	version := strings.TrimSpace(string(out))
+	// Only a saving of time: without the file the browser is asked again.
+	if err := os.MkdirAll(cache, 0o755); err == nil {
+		_ = os.WriteFile(known, []byte(version), 0o644)
+	}
+	return version, nil
 }
 
 func clusterSpec(s *Spec) (postgres.Spec, error) {

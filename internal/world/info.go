@@ -12,6 +12,7 @@ type Info struct {
 	Image     string               `json:"image"`
 	Keeper    int                  `json:"keeper_pid"`
 	Postgres  string               `json:"postgres"`
+	Chromium  string               `json:"chromium"`
 	Usage     Usage                `json:"usage"`
 	Limits    sandbox.LimitsReport `json:"limits"`
 	Processes []sandbox.Member     `json:"processes"`
@@ -30,7 +31,7 @@ type Usage struct {
 func (w *World) Info() Info {
 	members := w.box.Members()
 	info := Info{
-		World: w.img.Spec.Name, Image: w.img.id, Keeper: w.box.KeeperPid(), Postgres: w.img.postgres.Version,
+		World: w.img.Spec.Name, Image: w.img.id, Keeper: w.box.KeeperPid(), Postgres: w.img.postgres.Version, Chromium: w.img.chromiumVersion,
 		Limits: w.box.Report(), Processes: members,
 	}
 	bytes := w.box.FilesBytes()

@@ -311,20 +311,22 @@ func (w *World) connectJudge(ctx context.Context) (err error) {
 
 // blame names the service and shows its last output.
 func (w *World) blame(service string, err error) error {
-	text := ""
-	if p := w.proc(service); p != nil {
-		text = tail(p.Log(), 15)
-	}
-	if text != "" {
-		text = "\nlast output of " + service + ":\n" + text
-	}
 	kind := fault.WorldLost
 	var f *fault.Error
-	if errors.As(err, &f) {
+	switch {
+	case errors.As(err, &f):
 		kind = f.Kind
+	case errors.Is(err, context.Canceled):
+		kind = fault.Canceled
 	}
-	return &fault.Error{Kind: kind, Msg: "service " + service + ": " + err.Error() + text, Err: nil, Hint: fault.HintOf(err)}
+	if p := w.proc(service); p != nil && p.Log() != "" {
+		err = fmt.Errorf("%w\nlast output of %s:\n%s", err, service, tail(p.Log(), logLines))
+	}
+	return &fault.Error{Kind: kind, Msg: "service " + service, Hint: fault.HintOf(err), Err: err}
 }
+
+// logLines is how much of a service's output an error shows.
+const logLines = 15
 
 // loadStartPage leaves the browser where an agent without a task would begin.
 func (w *World) loadStartPage(ctx context.Context) error {

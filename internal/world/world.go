@@ -154,7 +154,7 @@ func (w *World) run(ctx context.Context, p sandbox.Process, extra ...*os.File) (
 
 func deathOf(p *sandbox.Proc) error {
 	e := fault.New(fault.WorldLost, "service %s ended: it %v", p.Name, p.Exit())
-	if text := tail(p.Log(), 15); text != "" {
+	if text := tail(p.Log(), logLines); text != "" {
 		e.Msg += "\nlast output of " + p.Name + ":\n" + text
 	}
 	return e
