@@ -277,18 +277,35 @@ func (a *act) doUpload(ctx context.Context) error {
 	if _, err := a.ready(ctx, fmt.Sprintf("P.findFileInput(%s,%d)", target, len(files))); err != nil {
 		return err
 	}
-	object, err := a.p.agentObject(ctx, "P.chosen")
+	// A file that is not there would only be missed by the page, so it is tried first.
+	if err := a.setFiles(ctx, "P.trial", files); err != nil {
+		return err
+	}
+	var readable bool
+	if err := a.eval(ctx, "P.readable()", &readable); err != nil {
+		return err
+	}
+	if !readable {
+		return fail(action.InvalidValue, "this world offers no file %s", strings.Join(a.call.Texts("file"), ", "))
+	}
+	a.began()
+	if err := a.setFiles(ctx, "P.chosen", files); err != nil {
+		return err
+	}
+	_, err := a.settle(ctx)
+	return err
+}
+
+// setFiles puts files into the input that an expression names.
+func (a *act) setFiles(ctx context.Context, expr string, files []string) error {
+	object, err := a.object(ctx, expr)
 	if err != nil {
 		return err
 	}
-	a.began()
-	if _, err := a.p.await(ctx, a.p.s.Send("DOM.setFileInputFiles", map[string]any{"files": files, "objectId": object})); err != nil {
-		if refused(err) {
-			return fail(action.InvalidValue, "the browser could not read %s", strings.Join(a.call.Texts("file"), ", "))
-		}
-		return err
+	_, err = a.p.await(ctx, a.p.s.Send("DOM.setFileInputFiles", map[string]any{"files": files, "objectId": object}))
+	if refused(err) {
+		return fail(action.InvalidValue, "the browser could not read %s", strings.Join(a.call.Texts("file"), ", "))
 	}
-	_, err = a.settle(ctx)
 	return err
 }
 
@@ -299,11 +316,11 @@ func (b *Browser) uploads(names []string) ([]string, error) {
 	}
 	var out []string
 	for _, n := range names {
-		clean := path.Clean("/" + strings.TrimPrefix(n, b.cfg.UploadDir+"/"))
-		if strings.ContainsRune(n, 0) || clean == "/" || "/"+strings.TrimPrefix(strings.TrimPrefix(n, b.cfg.UploadDir), "/") != clean {
+		inside := strings.TrimPrefix(n, b.cfg.UploadDir+"/")
+		if strings.ContainsRune(inside, 0) || inside == "." || path.Clean("/"+inside) != "/"+inside {
 			return nil, fail(action.InvalidValue, "%s is not the name of a file that this world offers", action.Quote(n))
 		}
-		out = append(out, b.cfg.UploadDir+clean)
+		out = append(out, b.cfg.UploadDir+"/"+inside)
 	}
 	return out, nil
 }

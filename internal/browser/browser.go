@@ -114,6 +114,9 @@ type Browser struct {
 	blocked   []string            // guarded by mu; URLs that a rule stopped in this step
 	notes     []string            // guarded by mu; of this step
 	loads     map[string]download // guarded by mu
+	wanted    string              // guarded by mu; the URL of the window that a page has asked for
+	downloads int                 // guarded by mu; begun so far
+	now       episode             // guarded by mu; windows that open in a step need it
 	closed    bool                // guarded by mu
 	clockless bool                // guarded by mu; the renderer's clock has yet to be stopped
 	orphaned  bool                // guarded by mu; a tab has closed
@@ -227,15 +230,20 @@ func (b *Browser) open(ctx context.Context) error {
 	if err := p.firstFrame(ctx); err != nil {
 		return err
 	}
-	return b.readClock(ctx, p)
+	if err := b.readClock(ctx, p); err != nil {
+		return err
+	}
+	return p.replaceScript(ctx)
 }
 
 // readClock notes where the page's real clock stands, which SetEpisode's epoch is laid upon.
 func (b *Browser) readClock(ctx context.Context, p *page) error {
-	if err := p.evalAgent(ctx, "Date.now()", &b.raw); err != nil {
+	var now float64
+	if err := p.evalAgent(ctx, "Date.now()", &now); err != nil {
 		return fmt.Errorf("read clock: %w", err)
 	}
 	b.start = b.virtual
+	b.setClock(b.cfg.Seed, b.cfg.Epoch, now)
 	return nil
 }
 
@@ -244,6 +252,18 @@ func (b *Browser) readClock(ctx context.Context, p *page) error {
 const silence = 60 * time.Second
 
 var errSilent = errors.New("the browser does not answer")
+
+// episode is what the init scripts of new documents are made from.
+type episode struct {
+	seed  uint64
+	epoch int64   // ms
+	raw   float64 // the page's own Date.now() at the epoch
+}
+
+func (b *Browser) setClock(seed uint64, epoch time.Time, raw float64) {
+	b.raw = raw
+	b.read(func() { b.now = episode{seed: seed, epoch: epoch.UnixMilli(), raw: raw} })
+}
 
 // lock takes the turn. The returned context bounds the call, and the function gives the
 // turn back.

@@ -36,3 +36,11 @@ func TestClickBasic(t *testing.T) {
 	t.Log(o.Text, o.URL, o.Tabs, o.VirtualTimeMS)
 	s.Fails(action.NotFound, `click(selector="#nope")`)
 }
+
+// run changes something in the page.
+func run(t testing.TB, s *browsertest.Site, expr string) {
+	t.Helper()
+	if err := s.EvalPage(browsertest.Context(t), expr, nil); err != nil {
+		t.Fatalf("run %s: %v", expr, err)
+	}
+}

@@ -366,6 +366,12 @@ func (b *Browser) arrive(ctx context.Context, a *act) error {
 		if err := b.settleTab(ctx, fresh, &a.out.Settle); err != nil {
 			return err
 		}
+		if refuse, err := b.refuseTab(ctx, fresh); refuse != nil || err != nil {
+			if err != nil {
+				return err
+			}
+			return refuse
+		}
 		b.note("a new tab was opened and is now active")
 	}
 	p, err := b.tab(ctx)
@@ -373,6 +379,19 @@ func (b *Browser) arrive(ctx context.Context, a *act) error {
 		return err
 	}
 	return b.undoFailed(ctx, p)
+}
+
+// refuseTab closes a new tab that was to show what no rule allows.
+func (b *Browser) refuseTab(ctx context.Context, p *page) (*action.Error, error) {
+	var wanted, shown string
+	b.read(func() { wanted, shown = p.wanted, p.url })
+	if wanted == "" || strings.HasPrefix(wanted, "javascript:") || shown != "about:blank" && shown != "" {
+		return nil, nil
+	}
+	if _, refuse := b.checkURL(p, wanted); refuse == nil {
+		return nil, nil
+	}
+	return fail(action.BlockedURL, "%s lies outside of this world; its tab was closed", wanted), b.closeTab(ctx, p)
 }
 
 // settleTab waits for a tab that has just come to the front.

@@ -13,8 +13,6 @@ import (
 	"github.com/pommelgym/pommel/internal/fault"
 )
 
-func (b *Browser) seedText() string { return strconv.FormatUint(b.cfg.Seed, 10) }
-
 // SetEpisode gives the pages that are loaded from now on a seed and a clock. It is
 // called before the start page is loaded.
 func (b *Browser) SetEpisode(ctx context.Context, seed uint64, epoch time.Time) error {
@@ -182,7 +180,7 @@ func (b *Browser) resync(ctx context.Context, p *page) error {
 	if now == want {
 		return nil
 	}
-	b.raw += now - want
+	b.setClock(b.cfg.Seed, b.cfg.Epoch, b.raw+now-want)
 	return p.replaceScript(ctx)
 }
 

@@ -13,7 +13,7 @@ func (p *page) onEvent(ev cdp.Event) {
 	case "Runtime.executionContextCreated", "Runtime.executionContextDestroyed", "Runtime.executionContextsCleared":
 		p.onContext(ev)
 	case "Page.frameStartedLoading", "Page.frameStoppedLoading", "Page.frameScheduledNavigation",
-		"Page.frameClearedScheduledNavigation", "Page.frameDetached", "Page.frameNavigated", "Page.navigatedWithinDocument":
+		"Page.frameClearedScheduledNavigation", "Page.frameStartedNavigating", "Page.frameRequestedNavigation", "Page.frameDetached", "Page.frameNavigated", "Page.navigatedWithinDocument":
 		p.onFrame(ev)
 	case "Emulation.virtualTimeBudgetExpired":
 		p.b.update(func() { p.expired++ })
@@ -26,7 +26,11 @@ func (p *page) onEvent(ev cdp.Event) {
 	case "Page.fileChooserOpened":
 		p.b.update(func() { p.b.notes = append(p.b.notes, "the page asks for a file: use upload_file") })
 	case "Page.windowOpen":
-		p.b.update(func() { p.b.expecting++ })
+		var v struct {
+			URL string `json:"url"`
+		}
+		_ = json.Unmarshal(ev.Params, &v)
+		p.b.update(func() { p.b.expecting++; p.b.wanted = v.URL })
 	case "Input.dragIntercepted":
 		var v struct {
 			Data json.RawMessage `json:"data"`
@@ -78,7 +82,10 @@ func (p *page) onFrame(ev cdp.Event) {
 	var v struct {
 		FrameID string `json:"frameId"`
 		URL     string `json:"url"`
-		Frame   struct {
+		// Disposition says where a link leads: currentTab, newTab, download ...
+		Disposition    string `json:"disposition"`
+		NavigationType string `json:"navigationType"`
+		Frame          struct {
 			ID             string `json:"id"`
 			ParentID       string `json:"parentId"`
 			URL            string `json:"url"`
@@ -93,6 +100,14 @@ func (p *page) onFrame(ev cdp.Event) {
 		switch ev.Method {
 		case "Page.frameStartedLoading":
 			p.loading[v.FrameID] = true
+		case "Page.frameStartedNavigating":
+			if v.FrameID == p.target && v.NavigationType == "differentDocument" {
+				p.departures++
+			}
+		case "Page.frameRequestedNavigation":
+			if v.Disposition == "download" {
+				p.departures++
+			}
 		case "Page.frameStoppedLoading":
 			delete(p.loading, v.FrameID)
 		case "Page.frameScheduledNavigation":

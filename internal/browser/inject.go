@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -64,12 +65,15 @@ func agentSource(secret string, allow []string) string {
 
 // pageSource is what runs in the page's own world at the start of every document.
 func (p *page) pageSource() string {
+	var e episode
+	var number int
+	p.b.read(func() { e, number = p.b.now, p.number })
 	c := map[string]any{
 		"secret":  p.b.secret,
-		"seed":    p.b.seedText(),
-		"tab":     p.number,
-		"epoch":   p.b.cfg.Epoch.UnixMilli(),
-		"start":   p.b.raw,
+		"seed":    strconv.FormatUint(e.seed, 10),
+		"tab":     number,
+		"epoch":   e.epoch,
+		"start":   e.raw,
 		"horizon": p.b.cfg.Horizon.Milliseconds(),
 	}
 	return "(()=>{const C=" + encode(c) + ";\n" + source().page + "})();"

@@ -103,13 +103,19 @@ func (b *Browser) tabList() (tabs []Tab) {
 	return tabs
 }
 
-// agentObject evaluates an expression in the agent's world and keeps the result there.
-func (p *page) agentObject(ctx context.Context, expr string) (string, error) {
-	id, err := p.agentContext(ctx)
+// object evaluates an expression in the world of the element and keeps the result there.
+func (a *act) object(ctx context.Context, expr string) (string, error) {
+	var id int64
+	var err error
+	if a.in == nil {
+		id, err = a.p.agentContext(ctx)
+	} else {
+		id, err = a.p.frameContext(ctx, a.in.Path)
+	}
 	if err != nil {
 		return "", err
 	}
-	raw, err := p.await(ctx, p.s.Send("Runtime.evaluate", map[string]any{"expression": expr, "contextId": id}))
+	raw, err := a.p.await(ctx, a.p.s.Send("Runtime.evaluate", map[string]any{"expression": expr, "contextId": id}))
 	if err != nil {
 		return "", err
 	}

@@ -29,24 +29,26 @@ type page struct {
 	number         int // of the tab in this browser; part of its random seed
 
 	// Guarded by b.mu.
-	ready     bool // the init scripts are in place
-	agentCtx  int64
-	contexts  map[int64]frameContext
-	loading   map[string]bool // frames that load
-	scheduled map[string]bool // frames that are about to navigate
-	commits   int             // documents of the main frame so far
-	url       string
-	title     string // as last observed
-	failedURL string // what the main frame could not load; it shows an error page
-	dialog    *Dialog
-	dialogs   int // opened so far
-	crashed   bool
-	closed    bool
-	closing   bool // its script has asked for its end
-	expired   int  // budgets of virtual time that have ended
-	dirty     bool // the page started something since it was last asked
-	streams   bool // the page holds requests open that never end
-	drag      json.RawMessage
+	ready      bool // the init scripts are in place
+	agentCtx   int64
+	contexts   map[int64]frameContext
+	loading    map[string]bool // frames that load
+	scheduled  map[string]bool // frames that are about to navigate
+	commits    int             // documents of the main frame so far
+	departures int             // navigations of the main frame so far; not all arrive
+	url        string
+	title      string // as last observed
+	wanted     string // what the page that opened this tab wanted in it
+	failedURL  string // what the main frame could not load; it shows an error page
+	dialog     *Dialog
+	dialogs    int // opened so far
+	crashed    bool
+	closed     bool
+	closing    bool // its script has asked for its end
+	expired    int  // budgets of virtual time that have ended
+	dirty      bool // the page started something since it was last asked
+	streams    bool // the page holds requests open that never end
+	drag       json.RawMessage
 
 	// Only touched by the holder of the turn.
 	parked    []*cdp.Pending // commands that a dialog holds up

@@ -28,6 +28,7 @@ type work struct {
 	Observers int      `json:"observers"` // frames whose observers wait for frames
 	Ended     int      `json:"ended"`     // animations that were just ended
 	Names     []string `json:"names"`
+	Title     string   `json:"title"`
 	Arrived   *arrived `json:"arrived"`
 	// Again says that requests were waited for, and that the rest has to be asked anew.
 	Again bool `json:"again"`
@@ -44,20 +45,24 @@ type arrived struct {
 
 // settler lets the consequences of one action happen.
 type settler struct {
-	b        *Browser
-	p        *page
-	began    time.Time
-	used     time.Duration // virtual
-	commits  int
-	in       []int // path to the frame of another origin that is acted on
-	scrolled bool  // listeners hear of it in the next frame
-	frame    bool  // a frame is due in any case
-	out      *Settle
+	b       *Browser
+	p       *page
+	began   time.Time
+	used    time.Duration // virtual
+	commits int
+	// What had happened when the step began.
+	departures, arrivals, downloadsBefore int
+	in                                    []int // path to the frame of another origin that is acted on
+	scrolled                              bool  // listeners hear of it in the next frame
+	frame                                 bool  // a frame is due in any case
+	out                                   *Settle
 }
 
 func (b *Browser) settler(p *page, out *Settle) *settler {
 	s := &settler{b: b, p: p, began: time.Now(), out: out}
-	b.read(func() { s.commits = p.commits })
+	b.read(func() {
+		s.commits, s.arrivals, s.departures, s.downloadsBefore = p.commits, p.commits, p.departures, b.downloads
+	})
 	return s
 }
 
@@ -82,6 +87,7 @@ func (s *settler) ask(ctx context.Context, expr string) (w work, err error) {
 		ended += w.Ended
 		if err != nil || !w.Again {
 			w.Ended = ended
+			s.b.read(func() { s.p.title = w.Title })
 			return w, err
 		}
 	}
@@ -350,7 +356,7 @@ func (s *settler) windows(ctx context.Context) error {
 		var loading bool
 		s.b.read(func() { loading = s.b.anyLoading() })
 		if !loading {
-			return nil
+			return s.downloads(ctx)
 		}
 		if err := s.advance(ctx, 10*time.Millisecond); err != nil {
 			return err

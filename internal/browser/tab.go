@@ -57,6 +57,7 @@ func (b *Browser) attach(a attached) {
 		}
 		if a.opener != "" || (a.waiting && b.opening == 0) {
 			b.fresh = p
+			p.wanted, b.wanted = b.wanted, ""
 		}
 	})
 }

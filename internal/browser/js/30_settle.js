@@ -18,7 +18,7 @@ P.rest = () => {
 };
 
 const sum = () => {
-  const s = {mine: 0, others: 0, timer: -1, raf: 0, observers: 0, names: []};
+  const s = {mine: 0, others: 0, timer: -1, raf: 0, observers: 0, names: [], title: document.title.slice(0, 300).toWellFormed()};
   for (const w of P.windows()) {
     const t = w.P.ask('state');
     if (t === null) continue;

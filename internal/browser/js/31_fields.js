@@ -168,7 +168,15 @@ P.fileInput = (t, n) => {
   return el;
 };
 P.findFileInput = (t, n) => {
-  try { P.begin(); P.chosen = P.fileInput(t, n); return {set: true}; } catch (e) { if (e instanceof P.Miss) return {error: {kind: e.kind, message: e.message}}; throw e; }
+  try { P.begin(); P.chosen = P.fileInput(t, n); P.trial = document.createElement('input'); P.trial.type = 'file'; P.trial.multiple = true; return {set: true}; } catch (e) { if (e instanceof P.Miss) return {error: {kind: e.kind, message: e.message}}; throw e; }
+};
+
+// P.readable says whether the files on trial are there.
+P.readable = async () => {
+  const files = [...P.trial.files];
+  P.trial = null;
+  try { for (const f of files) await (f.size ? f.slice(0, 1) : f).arrayBuffer(); } catch { return false; }
+  return files.length > 0;
 };
 
 // P.filledState is P.filled and, unless requests are open, the page's work in one answer.
