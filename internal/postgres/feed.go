@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pglogrepl"
@@ -10,34 +11,25 @@ import (
 	"github.com/pommelgym/pommel/internal/fault"
 )
 
-// feed is the client's side of the row-change feed. Its fields are used by whoever holds
-// the line. Decoding makes a server process forget its caches, so everything but decoding
-// is asked over the line of the queries, whose caches stay warm.
+// feed is the client's side of the row-change feed. Its fields are used by whoever has the turn.
 type feed struct {
-	line, queries *line
+	turn    turn
+	stream  *stream
+	queries *line
 	// seen is the end of the log when the feed was last read.
 	seen    pglogrepl.LSN
 	changes []Change
 	commit  int
-	catalog *catalog
-	// broken is set when changes were taken from the slot and then lost.
+	parser  *parser
+	// broken is set when changes arrived and were lost: only a new start mends that.
 	broken error
 }
 
 const (
-	// logEnd tells how far the log was written, how far it was flushed, and how far the
-	// slot has confirmed it.
-	logEnd = `SELECT pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn(), s.confirmed_flush_lsn
-FROM pg_replication_slots s WHERE s.slot_name = '` + feedName + `'`
-
 	insertEnd = `SELECT pg_current_wal_insert_lsn()`
 
-	// takeChanges decodes what was committed since the last call and moves the slot on.
-	takeChanges = `SELECT data FROM pg_logical_slot_get_binary_changes('` + feedName + `', NULL, NULL,
-'proto_version', '1', 'publication_names', '` + feedName + `')`
-
-	// skipChanges moves the slot to the end of the log without decoding rows.
-	skipChanges = `SELECT pg_replication_slot_advance('` + feedName + `', pg_current_wal_flush_lsn())`
+	// logEnd tells how far the log was written and how far it was flushed.
+	logEnd = `SELECT pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()`
 
 	// flushLog commits a transaction that leaves nothing but a message that nobody reads.
 	// Its commit flushes the log, and with it those commits of the application that did
@@ -57,7 +49,7 @@ func (j *Judge) Dirty(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("read the end of the log: %w", err)
 	}
 	var seen pglogrepl.LSN
-	if err := j.feed.line.do(ctx, func(context.Context) error {
+	if err := j.feed.turn.do(ctx, func(context.Context) error {
 		seen = j.feed.seen
 		return nil
 	}); err != nil {
@@ -67,28 +59,24 @@ func (j *Judge) Dirty(ctx context.Context) (bool, error) {
 }
 
 // Mark forgets all changes up to now.
-func (j *Judge) Mark(ctx context.Context) error { return j.feed.line.do(ctx, j.feed.mark) }
-
-func (f *feed) mark(ctx context.Context) error {
-	end, err := f.flushedEnd(ctx)
-	if err != nil {
-		return err
-	}
-	if end.confirmed < end.flushed {
-		if _, err := queryAll(ctx, f.line.conn, []Statement{{SQL: skipChanges}}); err != nil {
-			return fault.Wrap(fault.WorldLost, err, "skip row changes")
+func (j *Judge) Mark(ctx context.Context) error {
+	return j.feed.turn.do(ctx, func(ctx context.Context) error {
+		f := j.feed
+		if err := f.read(ctx); err != nil {
+			return err
 		}
-	}
-	*f = feed{line: f.line, queries: f.queries, seen: end.inserted}
-	return nil
+		f.changes, f.commit = nil, 0
+		return nil
+	})
 }
 
 // Changes reads what was committed since the last call and returns everything since Mark.
 func (j *Judge) Changes(ctx context.Context) ([]Change, error) {
 	var all []Change
-	err := j.feed.line.do(ctx, func(ctx context.Context) error {
-		err := j.feed.read(ctx)
-		all = j.feed.changes[:len(j.feed.changes):len(j.feed.changes)]
+	err := j.feed.turn.do(ctx, func(ctx context.Context) error {
+		f := j.feed
+		err := f.read(ctx)
+		all = f.changes[:len(f.changes):len(f.changes)]
 		return err
 	})
 	if err != nil {
@@ -97,63 +85,74 @@ func (j *Judge) Changes(ctx context.Context) ([]Change, error) {
 	return all, nil
 }
 
+// Rewound tells the judge that the server was put back to an earlier state in place, with
+// its connections open. It must be called before anything else is asked after that. What
+// the server had sent of the undone future is dropped, and the feed starts anew.
+func (j *Judge) Rewound(ctx context.Context) error {
+	return j.feed.turn.do(ctx, func(context.Context) error {
+		f := j.feed
+		if err := f.stream.forget(); err != nil {
+			return fault.Wrap(fault.WorldLost, err, "start the row-change feed anew")
+		}
+		f.seen, f.changes, f.commit, f.parser, f.broken = 0, nil, 0, newParser(f), nil
+		return nil
+	})
+}
+
+// read takes in all that is committed by now.
 func (f *feed) read(ctx context.Context) error {
 	if f.broken != nil {
 		return f.broken
 	}
 	end, err := f.flushedEnd(ctx)
-	if err != nil || end.inserted == f.seen {
+	if err != nil || end == f.seen {
 		return err
 	}
-	if err := f.take(ctx); err != nil {
+	first := len(f.changes)
+	err = f.stream.until(ctx, end, func(msg []byte) error { return f.parser.message(ctx, msg) })
+	if err == nil {
+		err = f.parser.finish(ctx, first)
+	}
+	if err != nil {
 		f.broken = fault.Wrap(fault.WorldLost, err, "read row changes")
 		return f.broken
 	}
-	f.seen = end.inserted
+	f.seen = end
 	return nil
 }
 
-type logPosition struct {
-	inserted, flushed, confirmed pglogrepl.LSN
-}
-
 // flushedEnd is the end of the log, once all of it is flushed.
-func (f *feed) flushedEnd(ctx context.Context) (logPosition, error) {
+func (f *feed) flushedEnd(ctx context.Context) (pglogrepl.LSN, error) {
 	const tries = 5
-	var end logPosition
+	var end pglogrepl.LSN
 	for range tries {
-		var err error
-		if end, err = f.end(ctx); err != nil {
-			return end, fault.Wrap(fault.WorldLost, err, "read the end of the log")
+		rows, err := f.ask(ctx, logEnd)
+		if err != nil {
+			return 0, fault.Wrap(fault.WorldLost, err, "read the end of the log")
 		}
-		if end.flushed >= end.inserted {
-			break
+		inserted, err1 := pglogrepl.ParseLSN(*rows[0].Text[0][0])
+		flushed, err2 := pglogrepl.ParseLSN(*rows[0].Text[0][1])
+		if err := errors.Join(err1, err2); err != nil {
+			return 0, fmt.Errorf("read the end of the log: %w", err)
+		}
+		if end = inserted; flushed >= inserted {
+			return end, nil
 		}
 		if _, err := f.ask(ctx, flushLog); err != nil {
-			return end, fault.Wrap(fault.WorldLost, err, "flush the log")
+			return 0, fault.Wrap(fault.WorldLost, err, "flush the log")
 		}
 	}
-	return end, nil
-}
-
-func (f *feed) end(ctx context.Context) (p logPosition, err error) {
-	rows, err := f.ask(ctx, logEnd)
+	// The application writes faster than the log is flushed. What is flushed now is what
+	// can be had now.
+	rows, err := f.ask(ctx, `SELECT pg_current_wal_flush_lsn()`)
 	if err != nil {
-		return p, err
+		return 0, fault.Wrap(fault.WorldLost, err, "read the end of the log")
 	}
-	if len(rows[0].Text) != 1 {
-		return p, fault.New(fault.Internal, "the database was not prepared for the row-change feed")
-	}
-	for i, into := range []*pglogrepl.LSN{&p.inserted, &p.flushed, &p.confirmed} {
-		if *into, err = pglogrepl.ParseLSN(*rows[0].Text[0][i]); err != nil {
-			return p, err
-		}
-	}
-	return p, nil
+	return pglogrepl.ParseLSN(*rows[0].Text[0][0])
 }
 
 // ask runs statements over the line of the queries.
-func (f *feed) ask(ctx context.Context, statements ...string) (rows []*Rows, err error) {
+func (f *feed) ask(ctx context.Context, statements ...string) ([]*Rows, error) {
 	list := make([]Statement, len(statements))
 	for i, sql := range statements {
 		list[i].SQL = sql
@@ -161,7 +160,7 @@ func (f *feed) ask(ctx context.Context, statements ...string) (rows []*Rows, err
 	return f.askAll(ctx, list)
 }
 
-func (f *feed) askAll(ctx context.Context, statements []Statement) (rows []*Rows, err error) {
+func (f *feed) askAll(ctx context.Context, statements []Statement) ([]*Rows, error) {
 	var got []*Rows
 	if err := f.queries.do(ctx, func(ctx context.Context) (err error) {
 		got, err = queryAll(ctx, f.queries.conn, statements)
@@ -172,37 +171,8 @@ func (f *feed) askAll(ctx context.Context, statements []Statement) (rows []*Rows
 	return got, nil
 }
 
-// take decodes the new part of the log.
-func (f *feed) take(ctx context.Context) error {
-	messages, err := f.decodeLog(ctx)
-	if err != nil {
-		return err
-	}
-	p := parser{feed: f, types: pgtype.NewMap(), relations: map[uint32]*relation{}}
-	first := len(f.changes)
-	for _, msg := range messages {
-		if err := p.message(ctx, msg); err != nil {
-			return err
-		}
-	}
-	if err := p.fillGenerated(ctx, f.changes[first:]); err != nil {
-		return err
-	}
-	for i := range f.changes[first:] {
-		c := &f.changes[first+i]
-		c.Old, c.New = c.OldRow.values(p.types), c.NewRow.values(p.types)
-	}
-	return nil
-}
+func (f *feed) close() { _ = f.stream.conn.Close() }
 
-// decodeLog gives the messages of the output plugin.
-func (f *feed) decodeLog(ctx context.Context) (messages [][]byte, err error) {
-	r := f.line.conn.ExecParams(ctx, takeChanges, nil, nil, nil, []int16{pgtype.BinaryFormatCode})
-	for r.NextRow() {
-		messages = append(messages, append([]byte(nil), r.Values()[0]...))
-	}
-	if _, err := r.Close(); err != nil {
-		return nil, classify(err)
-	}
-	return messages, nil
+func newParser(f *feed) *parser {
+	return &parser{feed: f, types: pgtype.NewMap(), relations: map[uint32]*relation{}}
 }

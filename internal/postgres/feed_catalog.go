@@ -34,11 +34,11 @@ type generatedColumn struct {
 }
 
 // describe gives the catalog in a state that knows a table's description.
-func (f *feed) describe(ctx context.Context, description []byte) (*catalog, error) {
-	if f.catalog != nil && f.catalog.known[string(description)] {
-		return f.catalog, nil
+func (p *parser) describe(ctx context.Context, description string) (*catalog, error) {
+	if p.catalog != nil && p.catalog.known[description] {
+		return p.catalog, nil
 	}
-	rows, err := f.ask(ctx, generatedColumns, domains)
+	rows, err := p.feed.ask(ctx, generatedColumns, domains)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalog: %w", err)
 	}
@@ -58,12 +58,40 @@ func (f *feed) describe(ctx context.Context, description []byte) (*catalog, erro
 		g := generatedColumn{Column{Name: *r[1], OID: c.baseType(ids[1])}, *r[3]}
 		c.generated[ids[0]] = append(c.generated[ids[0]], g)
 	}
-	if f.catalog != nil {
-		c.known = f.catalog.known
+	if p.catalog != nil {
+		c.known = p.catalog.known
 	}
-	c.known[string(description)] = true
-	f.catalog = c
+	c.known[description] = true
+	p.catalog = c
 	return c, nil
+}
+
+// lookUp describes a table from the catalog. The server describes each table once in a
+// stream's life; after it was put back it may take for known what this side has forgotten.
+func (p *parser) lookUp(ctx context.Context, id uint32) (*relation, error) {
+	cat, err := p.describe(ctx, fmt.Sprint("table ", id))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := p.feed.askAll(ctx, []Statement{
+		{SQL: "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1", Args: []any{id}},
+		{SQL: "SELECT attname, atttypid FROM pg_attribute WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum", Args: []any{id}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up table %d: %w", id, err)
+	}
+	if len(rows[0].Text) != 1 {
+		return nil, fmt.Errorf("table %d has changed rows but is not in the catalog", id)
+	}
+	r := &relation{schema: *rows[0].Text[0][0], name: *rows[0].Text[0][1], generated: cat.generated[id]}
+	for _, c := range rows[1].Text {
+		ids, err := objectIDs(c[1])
+		if err != nil {
+			return nil, err
+		}
+		r.columns = append(r.columns, Column{Name: *c[0], OID: cat.baseType(ids[0])})
+	}
+	return r, nil
 }
 
 // baseType is the type itself, for a domain the type that it restricts.

@@ -9,16 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// parser turns the output plugin's messages into changes. Descriptions of tables come again
-// in every decoding session, before the first row of their table.
+// parser turns the output plugin's messages into changes.
 type parser struct {
 	feed      *feed
 	types     *pgtype.Map
 	relations map[uint32]*relation
+	catalog   *catalog
 	// begun is set between the start of a transaction and its first row: one without
 	// rows (of temporary tables, or of DDL) is sent by some versions and has no number.
 	begun bool
-	// from are the relations of the parsed changes, for what comes after parsing.
+	// from are the relations of the changes that finish has not seen yet.
 	from []*relation
 }
 
@@ -40,14 +40,14 @@ func (p *parser) message(ctx context.Context, raw []byte) error {
 	case *pglogrepl.RelationMessage:
 		return p.relation(ctx, m, raw)
 	case *pglogrepl.InsertMessage:
-		return p.row("insert", m.RelationID, nil, m.Tuple)
+		return p.row(ctx, "insert", m.RelationID, nil, m.Tuple)
 	case *pglogrepl.UpdateMessage:
-		return p.row("update", m.RelationID, m.OldTuple, m.NewTuple)
+		return p.row(ctx, "update", m.RelationID, m.OldTuple, m.NewTuple)
 	case *pglogrepl.DeleteMessage:
-		return p.row("delete", m.RelationID, m.OldTuple, nil)
+		return p.row(ctx, "delete", m.RelationID, m.OldTuple, nil)
 	case *pglogrepl.TruncateMessage:
 		for _, id := range m.RelationIDs {
-			if err := p.row("truncate", id, nil, nil); err != nil {
+			if err := p.row(ctx, "truncate", id, nil, nil); err != nil {
 				return err
 			}
 		}
@@ -56,7 +56,7 @@ func (p *parser) message(ctx context.Context, raw []byte) error {
 }
 
 func (p *parser) relation(ctx context.Context, m *pglogrepl.RelationMessage, raw []byte) error {
-	cat, err := p.feed.describe(ctx, raw)
+	cat, err := p.describe(ctx, string(raw))
 	if err != nil {
 		return err
 	}
@@ -76,10 +76,14 @@ func (p *parser) relation(ctx context.Context, m *pglogrepl.RelationMessage, raw
 	return nil
 }
 
-func (p *parser) row(op string, id uint32, before, after *pglogrepl.TupleData) error {
+func (p *parser) row(ctx context.Context, op string, id uint32, before, after *pglogrepl.TupleData) error {
 	rel, ok := p.relations[id]
 	if !ok {
-		return fmt.Errorf("parse row change: relation %d was not described", id)
+		var err error
+		if rel, err = p.lookUp(ctx, id); err != nil {
+			return err
+		}
+		p.relations[id] = rel
 	}
 	if p.begun {
 		p.begun = false
@@ -126,6 +130,19 @@ func (r *relation) tuple(t *pglogrepl.TupleData, old Row) (Row, error) {
 		}
 	}
 	return row, nil
+}
+
+// finish completes the changes from number first on, once their messages are all there.
+func (p *parser) finish(ctx context.Context, first int) error {
+	changes := p.feed.changes[first:]
+	if err := p.fillGenerated(ctx, changes); err != nil {
+		return err
+	}
+	for i := range changes {
+		changes[i].Old, changes[i].New = changes[i].OldRow.values(p.types), changes[i].NewRow.values(p.types)
+	}
+	p.from = nil
+	return nil
 }
 
 // fillGenerated computes the generated columns, which the output plugin leaves out. Their

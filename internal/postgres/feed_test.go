@@ -135,6 +135,49 @@ INSERT INTO bag VALUES (7), (7);`)
 	}
 }
 
+// TestFeedStartsAnew: after Rewound the feed knows nothing of before and still reads tables that
+// the server has described already.
+func TestFeedStartsAnew(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := pgtest.New(t, "CREATE DOMAIN amount AS numeric; CREATE TABLE bill (id int, dropped int, sum amount, twice amount GENERATED ALWAYS AS (sum * 2) STORED); ALTER TABLE bill DROP COLUMN dropped;")
+	j := openJudge(t, db)
+	db.Exec(t, "INSERT INTO bill (id, sum) VALUES (1, 1)")
+	for round := range 3 {
+		if _, err := j.Changes(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Rewound(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Mark(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if changes, err := j.Changes(ctx); err != nil || len(changes) != 0 {
+			t.Errorf("round %d: the feed starts with %v, %v", round, show(changes), err)
+		}
+		db.Exec(t, "INSERT INTO bill (id, sum) VALUES (2, 2)")
+		changes, err := j.Changes(ctx)
+		if d := cmp.Diff([]string{"1.1 insert public.bill - -> id=2 sum=2 twice=4"}, show(changes)); d != "" || err != nil {
+			t.Errorf("round %d: %v (-want +got):\n%s", round, err, d)
+		}
+	}
+}
+
+// TestManyRows: a transaction of more rows than fit into the socket's buffers.
+func TestManyRows(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := pgtest.New(t, "CREATE TABLE item (id int PRIMARY KEY, name text);")
+	j := openJudge(t, db)
+	const n = 20000
+	db.Exec(t, fmt.Sprintf("INSERT INTO item SELECT g, repeat('x', 50) FROM generate_series(1, %d) g", n))
+	changes, err := j.Changes(ctx)
+	if err != nil || len(changes) != n || changes[n-1].New["id"] != int64(n) && changes[n-1].New["id"] != int32(n) {
+		t.Fatalf("%d changes, %v", len(changes), err)
+	}
+}
+
 // BenchmarkFeed measures what a step pays for the judge's look at the log.
 func BenchmarkFeed(b *testing.B) {
 	ctx := context.Background()

@@ -46,15 +46,13 @@ var judgeSession = map[string]string{
 }
 
 // Judge holds the judge's connections: it implements Reader. It keeps nothing on the
-// server between two calls (no prepared statement, no transaction, no temporary
-// table), so the server may be put back to an earlier state under it; Mark is then the
-// first call. It may be used by many goroutines. Queries run one after the other, and
-// beside them the calls about the feed.
+// server between two calls but the place of the feed, which belongs to the server's state:
+// the server may be put back to an earlier state under it, after which Rewound must be
+// called. It may be used by many goroutines. Queries run one after the other, and beside
+// them the calls about the feed.
 type Judge struct {
 	queries *line
-	// The feed has a connection of its own: decoding the log makes a server process
-	// forget its caches, which the next query would pay for.
-	feed *feed
+	feed    *feed
 }
 
 var _ Reader = (*Judge)(nil)
@@ -65,12 +63,13 @@ func OpenJudge(ctx context.Context, dsn string) (*Judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes, err := openLine(ctx, dsn, judgeSession)
+	changes, err := openStream(ctx, dsn)
 	if err != nil {
 		queries.close(ctx)
 		return nil, err
 	}
-	j := &Judge{queries: queries, feed: &feed{line: changes, queries: queries}}
+	j := &Judge{queries: queries, feed: &feed{turn: newTurn(), stream: changes, queries: queries}}
+	j.feed.parser = newParser(j.feed)
 	if err := j.Mark(ctx); err != nil {
 		return nil, errors.Join(err, j.Close(ctx))
 	}
@@ -80,7 +79,7 @@ func OpenJudge(ctx context.Context, dsn string) (*Judge, error) {
 // Close ends the connections.
 func (j *Judge) Close(ctx context.Context) error {
 	j.queries.close(ctx)
-	j.feed.line.close(ctx)
+	j.feed.close()
 	return nil
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,45 +19,27 @@ const (
 	closeGrace = time.Second
 )
 
-// line is a connection that serves one call at a time.
+// turn lets one call at a time use a connection.
 //
 // A caller who gives up gets his error at once, but his call runs on until the server
 // answers. Giving up on the connection instead would lose the world, since no other can be
 // opened after its snapshot; and a cancel request, which travels on a connection of its own,
 // may arrive late and hit the next call.
-type line struct {
-	busy chan struct{}
-	conn *pgconn.PgConn
-}
+type turn chan struct{}
 
-func openLine(ctx context.Context, dsn string, params map[string]string) (*line, error) {
-	cfg, err := pgconn.ParseConfig(dsn)
-	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "read the address of the database")
-	}
-	for _, m := range []map[string]string{session, params} {
-		for k, v := range m {
-			cfg.RuntimeParams[k] = v
-		}
-	}
-	conn, err := pgconn.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, fault.Wrap(fault.WorldLost, err, "connect to the database")
-	}
-	return &line{busy: make(chan struct{}, 1), conn: conn}, nil
-}
+func newTurn() turn { return make(turn, 1) }
 
-// do runs work when the line is free. When do returns an error because the caller gave up,
-// work may still be running: the caller must not look at what it writes.
-func (l *line) do(ctx context.Context, work func(context.Context) error) error {
+// do runs work when it is the caller's turn. When do returns an error because the caller
+// gave up, work may still be running: the caller must not look at what it writes.
+func (t turn) do(ctx context.Context, work func(context.Context) error) error {
 	select {
-	case l.busy <- struct{}{}:
+	case t <- struct{}{}:
 	case <-ctx.Done():
 		return gaveUp(ctx)
 	}
 	done := make(chan error, 1)
 	go func() {
-		defer func() { <-l.busy }()
+		defer func() { <-t }()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 		defer cancel()
 		done <- work(ctx)
@@ -73,14 +56,43 @@ func gaveUp(ctx context.Context) error {
 	return fault.Wrap(fault.Canceled, context.Cause(ctx), "query the database")
 }
 
+// line is a connection for statements.
+type line struct {
+	turn
+	conn *pgconn.PgConn
+}
+
+func openLine(ctx context.Context, dsn string, params map[string]string) (*line, error) {
+	conn, err := connectWith(ctx, dsn, params)
+	if err != nil {
+		return nil, err
+	}
+	return &line{turn: newTurn(), conn: conn}, nil
+}
+
+// connectWith connects with the settings of every session of Pommel's and some more.
+func connectWith(ctx context.Context, dsn string, params map[string]string) (*pgconn.PgConn, error) {
+	cfg, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "read the address of the database")
+	}
+	maps.Copy(cfg.RuntimeParams, session)
+	maps.Copy(cfg.RuntimeParams, params)
+	conn, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fault.Wrap(fault.WorldLost, err, "connect to the database")
+	}
+	return conn, nil
+}
+
 // close ends the connection, also under a call that still runs. The server may be gone
 // already; what counts is that the socket is.
 func (l *line) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
 	defer cancel()
 	select {
-	case l.busy <- struct{}{}:
-		defer func() { <-l.busy }()
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
 		_ = l.conn.Close(ctx)
 	case <-ctx.Done():
 		_ = l.conn.Conn().Close()
