@@ -23,6 +23,8 @@ const (
 	// askAgain is how long to wait before the server is asked again how far it is. It says
 	// so of its own accord when it has caught up; the question is for when it had before.
 	askAgain = 5 * time.Millisecond
+	// slotPatience is how long to wait for a slot that another reader is about to leave.
+	slotPatience = 5 * time.Second
 	// maxMessage bounds one message: PostgreSQL's own limit of a value is 1 GiB.
 	maxMessage = 1<<30 + 1<<20
 )
@@ -67,8 +69,27 @@ func openStream(ctx context.Context, dsn string) (*stream, error) {
 	return s, nil
 }
 
-// start asks for the stream and waits for the server's agreement.
+// start asks for the stream and waits for the server's agreement. A slot has one reader at a
+// time, and the server notices only a little later that the one before has gone.
 func (s *stream) start(ctx context.Context) error {
+	const tryAgain = 10 * time.Millisecond
+	end := time.Now().Add(slotPatience)
+	for {
+		err := s.tryStart(ctx)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "55006" || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(tryAgain):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tryStart leaves the connection ready for another try when it is refused.
+func (s *stream) tryStart(ctx context.Context) error {
 	q, err := (&pgproto3.Query{String: startStream}).Encode(nil)
 	if err != nil {
 		return err
@@ -76,14 +97,19 @@ func (s *stream) start(ctx context.Context) error {
 	if err := s.write(q); err != nil {
 		return err
 	}
+	var refused error
 	for {
 		kind, body, err := s.next(ctx)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil:
 		case err != nil:
-			return err
+			return errors.Join(refused, err)
 		case kind == 'W':
 			return nil
+		case kind == 'Z':
+			return refused
+		case kind == 'E':
+			refused = s.message(kind, body, nil)
 		default:
 			if err := s.message(kind, body, nil); err != nil {
 				return err

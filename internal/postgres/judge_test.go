@@ -165,6 +165,31 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
+// TestOneJudgeAfterTheOther: a judge takes over from the one before, at once; two at a time
+// cannot be, since each change is handed out once.
+func TestOneJudgeAfterTheOther(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := pgtest.New(t, itemSchema)
+	for range 5 {
+		j, err := postgres.OpenJudge(ctx, db.JudgeDSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.Exec(t, "UPDATE item SET price = price + 1")
+		if changes, err := j.Changes(ctx); err != nil || len(changes) != 2 {
+			t.Errorf("changes %v, %v", show(changes), err)
+		}
+		if err := j.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	openJudge(t, db)
+	if _, err := postgres.OpenJudge(ctx, db.JudgeDSN); fault.KindOf(err) != fault.WorldLost || !strings.Contains(err.Error(), "active") {
+		t.Errorf("a second judge: %v", err)
+	}
+}
+
 func TestSetupIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
