@@ -30,36 +30,26 @@ func GoldenKey(in Install, spec Spec) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// Golden returns the data folder of a stopped, initialised cluster in the cache folder,
-// made on first use. Any number of processes may ask at once; one makes it. The folder
-// is only to be copied (sys.CopyTree, with the owner that will run it), never run.
-func Golden(ctx context.Context, in Install, spec Spec, cache string) (string, error) {
+// keepGolden is how many clusters a cache keeps: some 10 MB each.
+const keepGolden = 32
+
+// Golden returns a stopped, initialised cluster of the cache folder, made on first use. Any
+// number of processes may ask at once; one makes it. Its folder is only to be copied
+// (sys.CopyTree, with the owner that will run it), never run; it stays until it is closed.
+func Golden(ctx context.Context, in Install, spec Spec, cache string) (*sys.Entry, error) {
 	if err := spec.check(); err != nil {
-		return "", err
+		return nil, err
 	}
 	key, err := GoldenKey(in, spec)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", fmt.Errorf("cluster cache: %w", err)
-	}
-	final := filepath.Join(cache, key)
-	if _, err := os.Stat(final); err == nil {
-		return final, nil
-	}
-	release, err := sys.Lock(ctx, final+".lock")
-	if err != nil {
-		return "", fmt.Errorf("cluster cache: %w", err)
-	}
-	defer release()
-	if _, err := os.Stat(final); err == nil {
-		return final, nil
-	}
-	return final, makeGolden(ctx, in, spec, final)
+	return sys.Store{Dir: cache, Keep: keepGolden}.Get(ctx, key, func(ctx context.Context, folder string) error {
+		return makeGolden(ctx, in, spec, folder)
+	})
 }
 
-func makeGolden(ctx context.Context, in Install, spec Spec, final string) error {
+func makeGolden(ctx context.Context, in Install, spec Spec, folder string) error {
 	as, err := BuildAccount()
 	if err != nil {
 		return err
@@ -78,16 +68,10 @@ func makeGolden(ctx context.Context, in Install, spec Spec, final string) error 
 	if err := InitCluster(ctx, in, spec, data, as); err != nil {
 		return err
 	}
-	part := final + ".part"
-	if err := os.RemoveAll(part); err != nil {
+	if err := os.Remove(folder); err != nil {
 		return fmt.Errorf("make cluster: %w", err)
 	}
-	if err := sys.CopyTree(data, part, sys.Owner{UID: 0, GID: 0}); err != nil {
-		_ = os.RemoveAll(part)
-		return fmt.Errorf("make cluster: %w", err)
-	}
-	if err := os.Rename(part, final); err != nil {
-		_ = os.RemoveAll(part)
+	if err := sys.CopyTree(data, folder, sys.Owner{UID: 0, GID: 0}); err != nil {
 		return fmt.Errorf("make cluster: %w", err)
 	}
 	return nil

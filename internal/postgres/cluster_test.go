@@ -147,11 +147,13 @@ func TestGoldenIsMadeOnce(t *testing.T) {
 	dirs := make([]string, 8)
 	for i := range dirs {
 		wg.Go(func() {
-			dir, err := postgres.Golden(testContext(t), in, spec, cache)
+			golden, err := postgres.Golden(testContext(t), in, spec, cache)
 			if err != nil {
 				t.Error(err)
+				return
 			}
-			dirs[i] = dir
+			defer golden.Close()
+			dirs[i] = golden.Path
 		})
 	}
 	wg.Wait()
@@ -227,7 +229,7 @@ func BenchmarkCopyCluster(b *testing.B) {
 	defer os.RemoveAll(dir)
 	for b.Loop() {
 		to := filepath.Join(dir, "data")
-		if err := sys.CopyTree(golden, to, sys.Owner{UID: 65534, GID: 65534}); err != nil {
+		if err := sys.CopyTree(golden.Path, to, sys.Owner{UID: 65534, GID: 65534}); err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()
@@ -251,7 +253,7 @@ func BenchmarkStartServer(b *testing.B) {
 			b.Fatal(err)
 		}
 		to := filepath.Join(dir, "data")
-		if err := errors.Join(sys.CopyTree(golden, to, sys.Owner{UID: as.UID, GID: as.GID}), os.Chown(dir, as.UID, as.GID)); err != nil {
+		if err := errors.Join(sys.CopyTree(golden.Path, to, sys.Owner{UID: as.UID, GID: as.GID}), os.Chown(dir, as.UID, as.GID)); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()

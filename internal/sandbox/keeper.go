@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/pommelgym/pommel/internal/sys"
@@ -37,6 +38,8 @@ type keeper struct {
 	ch      *channel
 	devNull *os.File
 	group   *os.File // through which children get into their control group; nil without
+
+	probes atomic.Int64 // commands run so far
 
 	mu    sync.Mutex
 	procs map[int]*child // by pid

@@ -15,13 +15,18 @@ import (
 func (k *keeper) probe(p Probe) error {
 	deadline := time.Now().Add(p.Timeout)
 	pause := 2 * time.Millisecond
+	var reason error
 	for {
 		err := k.probeOnce(p, time.Until(deadline))
 		if err == nil {
 			return nil
 		}
+		// What the end of the time cut off tells less than the try before it.
+		if reason == nil || time.Until(deadline) > 0 {
+			reason = err
+		}
 		if time.Until(deadline) < pause {
-			return fmt.Errorf("not ready after %v: %w", p.Timeout, err)
+			return fmt.Errorf("not ready after %v: %w", p.Timeout, reason)
 		}
 		time.Sleep(pause)
 		pause = min(pause*3/2, 100*time.Millisecond)
@@ -42,13 +47,7 @@ func (k *keeper) probeOnce(p Probe, left time.Duration) error {
 }
 
 func (k *keeper) probeCommand(p Process, left time.Duration) error {
-	k.mu.Lock()
-	// Keys of the owner are positive.
-	key := -1 - len(k.procs)
-	for k.pids[key] != 0 {
-		key--
-	}
-	k.mu.Unlock()
+	key := int(-k.probes.Add(1)) // keys of the owner are positive
 	c := &child{key: key, exited: make(chan syscall.WaitStatus, 1)}
 	if _, err := k.spawn(p, []*os.File{k.devNull}, c); err != nil {
 		return err

@@ -74,7 +74,9 @@ func Start(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 		closeAll(a.files)
 		return nil, errors.New("set up sandbox: the keeper passed no root folder")
 	}
+	s.mu.Lock()
 	s.root = a.files[0]
+	s.mu.Unlock()
 	return s, nil
 }
 
@@ -219,8 +221,13 @@ func (s *Sandbox) Check(ctx context.Context) error {
 	return err
 }
 
-// Path is where a path of the inside is reachable by this process.
+// Path is where a path of the inside is reachable by this process, until Close.
 func (s *Sandbox) Path(inside string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.root == nil {
+		return "/proc/self/closed-sandbox" // nothing is there
+	}
 	return fmt.Sprintf("/proc/self/fd/%d%s", s.root.Fd(), inside)
 }
 

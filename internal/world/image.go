@@ -3,7 +3,6 @@ package world
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,8 +32,8 @@ type Image struct {
 
 	id       string
 	dir      string
-	out      string // built files
-	cluster  string // golden data folder
+	out      *sys.Entry // built files
+	cluster  *sys.Entry // golden data folder
 	postgres postgres.Install
 	chromium string
 	// chromiumVersion is what the program says, such as "Chromium 156.0.1".
@@ -94,7 +93,7 @@ func imageID(s *Spec, img *Image) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name image: %w", err)
 	}
-	return hashOf([]any{imageFormat, string(file), filepath.Base(img.out), filepath.Base(img.cluster), img.chromiumVersion})
+	return hashOf([]any{imageFormat, string(file), filepath.Base(img.out.Path), filepath.Base(img.cluster.Path), img.chromiumVersion})
 }
 
 // chromiumVersion asks the browser once; starting it costs a tenth of a second each time.
@@ -139,45 +138,27 @@ func clusterSpec(s *Spec) (postgres.Spec, error) {
 	return spec, nil
 }
 
-// buildFiles runs the build, if the world has one, and returns the folder of what it made.
-func buildFiles(ctx context.Context, s *Spec, cache string, progress func(string)) (string, error) {
+// keepBuilds is how many built applications the cache keeps.
+const keepBuilds = 16
+
+// buildFiles runs the build, if the world has one, and returns what it made.
+func buildFiles(ctx context.Context, s *Spec, cache string, progress func(string)) (*sys.Entry, error) {
 	key, err := buildKey(s)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", fmt.Errorf("build cache: %w", err)
-	}
-	final := filepath.Join(cache, key)
-	if _, err := os.Stat(final); err == nil {
-		return final, nil
-	}
-	release, err := sys.Lock(ctx, final+".lock")
-	if err != nil {
-		return "", fmt.Errorf("build cache: %w", err)
-	}
-	defer release()
-	if _, err := os.Stat(final); err == nil {
-		return final, nil
-	}
-	part := final + ".part"
-	if err := errors.Join(os.RemoveAll(part), os.Mkdir(part, 0o755)); err != nil {
-		return "", fmt.Errorf("build cache: %w", err)
-	}
-	defer os.RemoveAll(part)
-	if s.Build != nil {
-		progress("building the application")
-		if err := runBuild(ctx, s, part); err != nil {
-			return "", err
+	return sys.Store{Dir: cache, Keep: keepBuilds}.Get(ctx, key, func(ctx context.Context, folder string) error {
+		if s.Build != nil {
+			progress("building the application")
+			if err := runBuild(ctx, s, folder); err != nil {
+				return err
+			}
 		}
-	}
-	if err := makeReadable(part); err != nil {
-		return "", fmt.Errorf("build cache: %w", err)
-	}
-	if err := os.Rename(part, final); err != nil {
-		return "", fmt.Errorf("build cache: %w", err)
-	}
-	return final, nil
+		if err := makeReadable(folder); err != nil {
+			return fmt.Errorf("build cache: %w", err)
+		}
+		return nil
+	})
 }
 
 func buildKey(s *Spec) (string, error) {

@@ -83,7 +83,7 @@ func sandboxConfig(img *Image) sandbox.Config {
 			{Name: "app", UID: uidApp, Home: "/home/app"},
 			{Name: "browser", UID: uidBrowser, Home: "/home/browser"},
 		},
-		Binds: []sandbox.Bind{{From: img.out, To: outDir}, {From: img.cluster, To: goldenDir, Private: true}},
+		Binds: []sandbox.Bind{{From: img.out.Path, To: outDir}, {From: img.cluster.Path, To: goldenDir, Private: true}},
 		Folders: []sandbox.Folder{
 			{Path: socketDir, Mode: 0o700, UID: uidDB},
 			{Path: downloads, Mode: 0o700, UID: uidBrowser},

@@ -65,7 +65,7 @@ func TestFailedStartsSayWhy(t *testing.T) {
 		"exits":         {"echo cannot open config >&2; exit 4", `{tcp: "127.0.0.1:8080"}`, []string{"service app", "exited with code 4", "cannot open config"}},
 		"never ready":   {"echo waiting; sleep 1000", `{tcp: "127.0.0.1:8080", timeout: 300ms}`, []string{"service app", "not ready after 300ms", "connection refused", "waiting"}},
 		"not healthy":   {"cd /tmp; echo up; exec python3 -m http.server 8080 --bind 127.0.0.1", `{http: "http://127.0.0.1:8080/nothing", timeout: 3s}`, []string{"service app", "404 File not found", "last output of app"}},
-		"command fails": {"sleep 1000", `{command: [sh, -c, "exit 5"], timeout: 300ms}`, []string{"service app", "exit code 5"}},
+		"command fails": {"sleep 1000", `{command: [sh, -c, "exit 5"], timeout: 3s}`, []string{"service app", "exit code 5"}},
 		"no page":       {"sleep 1000", `{command: ["true"]}`, []string{"service browser", "127.0.0.1:8080"}},
 	} {
 		t.Run(name, func(t *testing.T) {

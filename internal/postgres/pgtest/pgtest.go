@@ -51,7 +51,8 @@ func New(tb testing.TB, initSQL ...string) *DB {
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
-	return start(ctx, tb, in, golden, as)
+	defer golden.Close()
+	return start(ctx, tb, in, golden.Path, as)
 }
 
 func start(ctx context.Context, tb testing.TB, in postgres.Install, golden string, as postgres.Account) *DB {
