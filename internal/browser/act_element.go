@@ -50,14 +50,14 @@ func (a *act) clickOn(ctx context.Context, target, button string, clicks, mods i
 		case a.moved() || got == nil || got.Down > 0 && got.Cover == "":
 			return a.s.run(ctx, w)
 		case got.Cover != "":
-			return fail(action.Obscured, "%s was covered by %s when it was pressed; close or move that first", f.Label, got.Cover)
+			return fail(action.Obscured, "%s was covered by %s when it was pressed; close or move that first", got.Label, got.Cover)
 		case try == 0:
 			// Nothing at all arrived: the browser drops input before a document's first frame.
 			if err := a.p.frame(ctx); err != nil {
 				return err
 			}
 		default:
-			return fail(action.Timeout, "the browser did not deliver the click to %s; try again", f.Label)
+			return fail(action.Timeout, "the browser did not deliver the click to %s; try again", got.Label)
 		}
 	}
 }

@@ -27,45 +27,43 @@ type act struct {
 type perform func(*act, context.Context) error
 
 // performs maps the names of actions to what does them.
-func performs() map[string]perform {
-	return map[string]perform{
-		"click":                (*act).doClick,
-		"dblclick":             (*act).doClick,
-		"hover":                (*act).doHover,
-		"fill":                 (*act).doFill,
-		"clear":                (*act).doFill,
-		"select_option":        (*act).doSelect,
-		"check":                (*act).doCheck,
-		"uncheck":              (*act).doCheck,
-		"press":                (*act).doPress,
-		"focus":                (*act).doFocus,
-		"drag_and_drop":        (*act).doDrag,
-		"upload_file":          (*act).doUpload,
-		"scroll":               (*act).doScroll,
-		"scroll_at":            (*act).doScroll,
-		"mouse_move":           (*act).doMouse,
-		"mouse_down":           (*act).doMouse,
-		"mouse_up":             (*act).doMouse,
-		"mouse_click":          (*act).doMouse,
-		"mouse_dblclick":       (*act).doMouse,
-		"mouse_drag_and_drop":  (*act).doDrag,
-		"mouse_upload_file":    (*act).doUpload,
-		"keyboard_down":        (*act).doKeyboard,
-		"keyboard_up":          (*act).doKeyboard,
-		"keyboard_press":       (*act).doKeyboard,
-		"keyboard_type":        (*act).doKeyboard,
-		"keyboard_insert_text": (*act).doKeyboard,
-		"goto":                 (*act).doGoto,
-		"go_back":              (*act).doHistory,
-		"go_forward":           (*act).doHistory,
-		"new_tab":              (*act).doNewTab,
-		"tab_close":            (*act).doTabClose,
-		"tab_focus":            (*act).doTabFocus,
-		"dialog_accept":        (*act).doDialog,
-		"dialog_dismiss":       (*act).doDialog,
-		"noop":                 (*act).doWait,
-		"wait":                 (*act).doWait,
-	}
+var performs = map[string]perform{
+	"click":                (*act).doClick,
+	"dblclick":             (*act).doClick,
+	"hover":                (*act).doHover,
+	"fill":                 (*act).doFill,
+	"clear":                (*act).doFill,
+	"select_option":        (*act).doSelect,
+	"check":                (*act).doCheck,
+	"uncheck":              (*act).doCheck,
+	"press":                (*act).doPress,
+	"focus":                (*act).doFocus,
+	"drag_and_drop":        (*act).doDrag,
+	"upload_file":          (*act).doUpload,
+	"scroll":               (*act).doScroll,
+	"scroll_at":            (*act).doScroll,
+	"mouse_move":           (*act).doMouse,
+	"mouse_down":           (*act).doMouse,
+	"mouse_up":             (*act).doMouse,
+	"mouse_click":          (*act).doMouse,
+	"mouse_dblclick":       (*act).doMouse,
+	"mouse_drag_and_drop":  (*act).doDrag,
+	"mouse_upload_file":    (*act).doUpload,
+	"keyboard_down":        (*act).doKeyboard,
+	"keyboard_up":          (*act).doKeyboard,
+	"keyboard_press":       (*act).doKeyboard,
+	"keyboard_type":        (*act).doKeyboard,
+	"keyboard_insert_text": (*act).doKeyboard,
+	"goto":                 (*act).doGoto,
+	"go_back":              (*act).doHistory,
+	"go_forward":           (*act).doHistory,
+	"new_tab":              (*act).doNewTab,
+	"tab_close":            (*act).doTabClose,
+	"tab_focus":            (*act).doTabFocus,
+	"dialog_accept":        (*act).doDialog,
+	"dialog_dismiss":       (*act).doDialog,
+	"noop":                 (*act).doWait,
+	"wait":                 (*act).doWait,
 }
 
 // Do carries out the calls of one step in order and lets the page settle after each.
@@ -107,7 +105,7 @@ func (b *Browser) one(ctx context.Context, c action.Call, out *Outcome) (*action
 	if said(c, out) {
 		return nil, nil
 	}
-	do, ok := performs()[c.Name]
+	do, ok := performs[c.Name]
 	if !ok {
 		return fail(action.InvalidAction, "there is no action %s", c.Name), nil
 	}
@@ -280,7 +278,6 @@ type found struct {
 	Lines    bool    `json:"lines"`
 	Checked  bool    `json:"checked"`
 	Radio    bool    `json:"radio"`
-	Label    string  `json:"label"`
 }
 
 func (f found) at() point { return point{f.X, f.Y} }

@@ -21,7 +21,7 @@ func (b *Browser) SetEpisode(ctx context.Context, seed uint64, epoch time.Time) 
 		return err
 	}
 	defer unlock()
-	p, err := b.tab(ctx)
+	p, err := b.revived(ctx)
 	if err != nil {
 		return lost(err, "begin episode")
 	}
@@ -37,7 +37,11 @@ func (b *Browser) SetEpisode(ctx context.Context, seed uint64, epoch time.Time) 
 	if err := b.readClock(ctx, p); err != nil {
 		return lost(err, "begin episode")
 	}
-	b.last = lastStep{}
+	b.last, b.held, b.heldKeys = lastStep{}, "", 0
+	// The pointer's place is seen by the next document as well.
+	if err := p.hover(ctx, point{}, 0, 0); err != nil {
+		return lost(err, "begin episode")
+	}
 	return lost(p.replaceScript(ctx), "begin episode")
 }
 
@@ -91,8 +95,12 @@ func (b *Browser) ClearState(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	p, err := b.tab(ctx)
+	p, err := b.revived(ctx)
 	if err != nil {
+		return lost(err, "clear state")
+	}
+	// The name of a window outlives its documents.
+	if _, err := p.await(ctx, p.s.Send("Runtime.evaluate", map[string]any{"expression": "name=''"})); err != nil && !errors.Is(err, errDialog) {
 		return lost(err, "clear state")
 	}
 	// The storage of a document that is open would be written back by it.

@@ -32,6 +32,7 @@ type work struct {
 	Arrived   *arrived `json:"arrived"`
 	// Again says that requests were waited for, and that the rest has to be asked anew.
 	Again bool `json:"again"`
+	Soft  int  `json:"soft"` // of the requests, those that need virtual time to go on
 }
 
 // busy says that waiting longer would change what a user sees.
@@ -40,7 +41,7 @@ func (w work) busy() bool { return w.Timer >= 0 || w.Raf > 0 || w.Ended > 0 }
 // arrived is what the watch saw of the input that was sent.
 type arrived struct {
 	Down, Move, Key, Input, Wheel, Click int
-	Cover                                string
+	Cover, Label                         string
 }
 
 // settler lets the consequences of one action happen.
@@ -85,12 +86,36 @@ func (s *settler) ask(ctx context.Context, expr string) (w work, err error) {
 			err = s.p.evalAgent(ctx, "P.release()", nil)
 		}
 		ended += w.Ended
+		if err == nil && w.Soft > 0 && w.Again {
+			err = s.soften(ctx, capped)
+		}
 		if err != nil || !w.Again {
 			w.Ended = ended
 			s.b.read(func() { s.p.title = w.Title })
 			return w, err
 		}
 	}
+}
+
+// hop is how long, in real time, another process gets for its part of what it does for
+// the page. It is far more than it needs, so that the page hears of it after the same
+// virtual time in every run.
+const hop = 4 * time.Millisecond
+
+// soften waits for storage and the like: it gives the other side time, and then lets
+// the page's clock go on by a tick, without which the page would not hear of it.
+func (s *settler) soften(ctx, capped context.Context) error {
+	wait, cancel := context.WithTimeoutCause(ctx, hop, errCapped)
+	err := s.p.evalAgent(wait, "P.quiet()", nil)
+	cancel()
+	switch {
+	case err == nil || !errors.Is(err, errCapped) || ctx.Err() != nil:
+		return err
+	case time.Now().After(s.began.Add(s.b.cfg.Cap)) || capped.Err() != nil:
+		s.capped()
+		return s.p.evalAgent(ctx, "P.release()", nil)
+	}
+	return s.advance(ctx, time.Millisecond)
 }
 
 // askInside asks a frame of another origin first, and then the main frame.

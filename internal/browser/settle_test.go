@@ -49,6 +49,12 @@ func TestStepWaitsForConsequences(t *testing.T) {
 		"frame's fetch":  `frame.contentWindow.fetch('/slow?t=60ms').then(r=>r.text()).then(done)`,
 		"frame's timer":  `frame.contentWindow.setTimeout(done,600)`,
 		"beacon":         `navigator.sendBeacon('/slow');done()`,
+		"digest":         `crypto.subtle.digest('SHA-256',new Uint8Array(1e6)).then(done)`,
+		"blob":           `new Blob(['x'.repeat(1e6)]).text().then(done)`,
+		"file reader":    `const r=new FileReader;r.onload=done;r.readAsDataURL(new Blob(['x'.repeat(1e6)]))`,
+		"database":       `const q=indexedDB.open('d');q.onupgradeneeded=()=>q.result.createObjectStore('s');q.onsuccess=()=>{const t=q.result.transaction('s','readwrite');t.objectStore('s').put(1,2);t.oncomplete=done}`,
+		"cache":          `caches.open('c').then(c=>c.put('/x',new Response('y')).then(()=>c.match('/x'))).then(r=>r.text()).then(done)`,
+		"picture":        `createImageBitmap(new ImageData(300,300)).then(done)`,
 		"stream reader":  `fetch('/slow?t=20ms').then(async r=>{const d=r.body.getReader();for(let x;!(x=await d.read()).done;);done()})`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ const mayGo = (url) => {
   let u;
   try { u = new URL(url, document.baseURI); } catch { return true; }
   if (u.protocol === 'about:' || u.protocol === 'javascript:') return true;
-  if (u.protocol === 'blob:') return u.origin === location.origin && window !== window.top;
+  if (u.protocol === 'blob:' || u.protocol === 'data:') return window !== window.top;
   if (u.protocol !== 'http:' && u.protocol !== 'https:') return false;
   return !C.allow || C.allow.includes(u.origin);
 };

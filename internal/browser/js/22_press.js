@@ -70,7 +70,6 @@ P.press = (t, o) => {
       if (refuse) throw refuse;
     }
     P.arm(r.el);
-    r.label = P.label(r.el);
     return bare(r);
   } catch (e) { return fail(e); }
 };
@@ -93,8 +92,11 @@ P.arrived = () => {
   armed = null;
   if (!a) return last || {down: 0, key: 0};
   const s = a.seen;
+  const down = Math.max(s.pointerdown || 0, s.mousedown || 0);
   return last = {
-    down: Math.max(s.pointerdown || 0, s.mousedown || 0), move: Math.max(s.mousemove || 0, s.pointermove || 0, s.mouseover || 0),
+    label: a.el && (a.verdict === false || !down) ? P.label(a.el) : '',
+    down,
+    move: Math.max(s.mousemove || 0, s.pointermove || 0, s.mouseover || 0),
     key: s.keydown || 0, input: Math.max(s.input || 0, s.beforeinput || 0), wheel: s.wheel || 0, click: s.click || s.auxclick || s.contextmenu || 0,
     cover: a.verdict === false ? (a.cover ? P.label(a.cover) : 'something else') : '',
   };

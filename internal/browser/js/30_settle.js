@@ -18,13 +18,13 @@ P.rest = () => {
 };
 
 const sum = () => {
-  const s = {mine: 0, others: 0, timer: -1, raf: 0, observers: 0, names: [], title: document.title.slice(0, 300).toWellFormed()};
+  const s = {mine: 0, soft: 0, others: 0, timer: -1, raf: 0, observers: 0, names: [], title: document.title.slice(0, 300).toWellFormed()};
   for (const w of P.windows()) {
     const t = w.P.ask('state');
     if (t === null) continue;
     const [line, ...names] = t.split('\n');
-    const [mine, others, timer, raf, observers] = line.split(' ');
-    s.mine += +mine; s.others += +others; s.timer = Math.max(s.timer, +timer); s.raf += +raf; s.observers += +observers;
+    const [mine, others, timer, raf, observers, soft] = line.split(' ');
+    s.mine += +mine; s.others += +others; s.timer = Math.max(s.timer, +timer); s.raf += +raf; s.observers += +observers; s.soft += +soft;
     for (const n of names) if (n && s.names.length < 20) s.names.push(n);
   }
   return s;
@@ -42,17 +42,19 @@ P.state = (arrived) => {
   const s = P.work();
   if (arrived) s.arrived = P.arrived();
   if (s.mine === 0) return s;
-  return new Promise((resolve) => {
-    const again = () => {
-      if (P.wake !== again) return;
-      P.wake = null;
-      resolve({again: true, ended: s.ended});
-    };
-    P.wake = again;
-    // A frame may go away with its request: then the bound in real time ends the wait.
-    for (const w of P.windows()) if (w.P.ask('idle') === 'wait') w.P.idle = again;
-  });
+  if (s.mine === s.soft) return {again: true, soft: s.soft, ended: s.ended};
+  return P.quiet().then(() => ({again: true, soft: 0, ended: s.ended}));
 };
+// P.quiet waits for the end of the step's requests.
+P.quiet = () => new Promise((resolve) => {
+  const again = () => {
+    if (P.wake === again) P.wake = null;
+    resolve(1);
+  };
+  P.wake = again;
+  // A frame may go away with its request: then the bound in real time ends the wait.
+  for (const w of P.windows()) if (w.P.ask('idle') === 'wait') w.P.idle = again;
+});
 
 // P.release gives up on the requests that are open now: they count as streams from here on.
 P.release = () => {

@@ -27,15 +27,16 @@ const streams = (id) => {
   tell('stream');
   answerIdle();
 };
-// count gives [requests of this step, others that are still open, their names].
+// count gives [requests of this step, others that are still open, their names, how many
+// of this step's are soft].
 const count = () => {
-  let mine = 0, others = 0;
+  let mine = 0, others = 0, soft = 0;
   let names = '';
   requests.forEach((r) => {
     names += r.name + '\n';
-    if (r.stream || r.step !== step) others++; else mine++;
+    if (r.stream || r.step !== step) others++; else { mine++; if (r.soft) soft++; }
   });
-  return [mine, others, names];
+  return [mine, others, names, soft];
 };
 const answerIdle = () => {
   if (!waiting || count()[0] > 0) return;

@@ -6,8 +6,8 @@ commands.begin = () => { step++; link = 0; told.clear(); return ''; };
 // that counts, callbacks waiting for a frame, whether observers wait for frames.
 commands.state = () => {
   told.clear();
-  const [mine, others, names] = count();
-  return `${mine} ${others} ${nextTimer()} ${frames.size} ${observed ? 1 : 0}\n${names}`;
+  const [mine, others, names, soft] = count();
+  return `${mine} ${others} ${nextTimer()} ${frames.size} ${observed ? 1 : 0} ${soft}\n${names}`;
 };
 
 // Answers "idle" now, or when the step's last request has ended.
