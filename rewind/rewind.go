@@ -1,0 +1,556 @@
+package rewind
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pommelgym/pommel/internal/uapi"
+)
+
+// Rewind puts the tree back to a snapshot, in place. The processes stay the same; what
+// they have done since is gone. It answers what was done, or a *NeedsRespawnError.
+func (t *Tree) Rewind(ctx context.Context, s *Snapshot) (*Report, error) {
+	r, _, err := t.rewind(ctx, s, false)
+	return r, err
+}
+
+// Verify is Rewind with a proof: before the tree goes on, every saved and shared page,
+// all registers, descriptors and files are compared with the snapshot.
+func (t *Tree) Verify(ctx context.Context, s *Snapshot) (*Report, *Verification, error) {
+	return t.rewind(ctx, s, true)
+}
+
+func (t *Tree) rewind(ctx context.Context, s *Snapshot, verify bool) (*Report, *Verification, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s == nil {
+		return nil, nil, errors.New("rewind: no snapshot is given")
+	}
+	if err := t.usable(s); err != nil {
+		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, &NeedsRespawnError{Reason: ReasonInterrupted, Detail: err.Error()}
+	}
+	t.opt.ReapLock.Lock()
+	defer t.opt.ReapLock.Unlock()
+	var w rewinder
+	err := t.tracer.do(func() error {
+		w = rewinder{t: t, s: s, verify: verify}
+		return w.run()
+	})
+	if err == nil {
+		t.base = s
+		return t.report, w.proof, nil
+	}
+	p := asProblem(err)
+	out := &NeedsRespawnError{Reason: p.reason, Detail: p.text, Ended: w.touched}
+	if w.touched {
+		t.end(out)
+	}
+	t.restartTracer()
+	return nil, nil, out
+}
+
+// end kills a tree that is neither what it was nor what it should be.
+func (t *Tree) end(why *NeedsRespawnError) {
+	t.lost = why
+	for _, p := range t.procs {
+		if p.pidfd >= 0 {
+			_ = uapi.Kill(p.pid, sigKill)
+		}
+	}
+}
+
+// rewinder is one rewind on its way.
+type rewinder struct {
+	t       *Tree
+	s       *Snapshot
+	verify  bool
+	touched bool // something was changed: giving up would leave a damaged tree
+	full    bool // shared memory may have been written by somebody unknown
+	dead    []*processState
+	proof   *Verification
+	mark    time.Time
+}
+
+// lap adds the time since the last lap to a part.
+func (w *rewinder) lap(part *time.Duration) {
+	now := time.Now()
+	*part += now.Sub(w.mark)
+	w.mark = now
+}
+
+func (w *rewinder) run() error {
+	t := w.t
+	begin := time.Now()
+	w.mark = begin
+	t.report = &Report{}
+	t.target = w.s
+	t.epoch++
+	split := &t.report.Split
+	if err := w.stop(); err != nil {
+		t.letGo(t.live)
+		return err
+	}
+	w.lap(&split.Stop)
+	w.touched = true
+	if err := w.population(); err != nil {
+		return err
+	}
+	w.lap(&split.Processes)
+	if err := w.prepareObjects(); err != nil {
+		return err
+	}
+	if err := w.processes(); err != nil {
+		return err
+	}
+	w.mark = time.Now()
+	if err := w.remakeDead(); err != nil {
+		return err
+	}
+	w.lap(&split.Processes)
+	w.sharedMemory()
+	w.lap(&split.Write)
+	if err := t.files.undo(t.report, w.fromFiles(), w.s.files); err != nil {
+		return err
+	}
+	w.lap(&split.Files)
+	if err := t.drain(w.s); err != nil {
+		return err
+	}
+	for _, p := range t.live {
+		if err := t.undoSignals(p, w.s.process(p.pid)); err != nil {
+			return err
+		}
+	}
+	w.lap(&split.Drain)
+	if w.verify {
+		w.proof = t.compare(w.s)
+		w.mark = time.Now()
+	}
+	w.s.closeTemporary()
+	for _, o := range w.s.objects {
+		o.settle()
+	}
+	w.count()
+	if err := t.resume(t.live, true); err != nil {
+		return err
+	}
+	t.lastPid = lastPid()
+	w.lap(&split.Resume)
+	t.report.Total = time.Since(begin)
+	return nil
+}
+
+func (w *rewinder) fromFiles() map[string]*entry {
+	if w.t.base == w.s || w.t.base == nil {
+		return nil
+	}
+	return w.t.base.files
+}
+
+func (w *rewinder) count() {
+	r := w.t.report
+	r.Processes = len(w.s.procs)
+	for _, st := range w.s.procs {
+		r.Threads += len(st.threads)
+		r.Areas += len(st.areas)
+	}
+}
+
+// stop stops all processes that are known. Those that are gone are left out of t.live.
+func (w *rewinder) stop() error {
+	t := w.t
+	t.live = t.live[:0]
+	for _, p := range t.procs {
+		t.live = append(t.live, p)
+	}
+	if err := t.stopAll(t.live, dropSignals); err != nil {
+		return err
+	}
+	k := 0
+	for _, p := range t.live {
+		if len(p.tasks) > 0 {
+			t.live[k] = p
+			k++
+		}
+	}
+	t.live = t.live[:k]
+	for _, pid := range t.opt.Roots {
+		p, st := t.procs[pid], w.s.process(pid)
+		if p == nil || len(p.tasks) == 0 || st == nil {
+			return fail(ReasonRootGone, "root process %d has ended", pid)
+		}
+		if identify("/proc/"+itoa(pid)+"/exe") != st.exe || !p.infested() {
+			return fail(ReasonRootGone, "root process %d has replaced its program", pid)
+		}
+	}
+	return nil
+}
+
+// population ends what the snapshot does not know, processes and threads, and notes what is missing.
+func (w *rewinder) population() error {
+	t := w.t
+	if err := w.endUnknown(); err != nil {
+		return err
+	}
+	for _, st := range w.s.procs {
+		p := t.procs[st.pid]
+		if p == nil || len(p.tasks) == 0 {
+			w.dead = append(w.dead, st)
+			w.full = true
+			continue
+		}
+		for i := range p.tasks {
+			p.tasks[i].saved = st.thread(p.tasks[i].tid)
+			if p.tasks[i].group {
+				_ = uapi.Kill(p.pid, sigCont)
+			}
+		}
+	}
+	for _, st := range w.dead {
+		if err := w.reapDead(st); err != nil {
+			return err
+		}
+	}
+	if t.opt.OwnNamespace && lastPid() != t.lastPid {
+		w.full = true
+	}
+	return nil
+}
+
+func (st *processState) thread(tid int) *thread {
+	for _, th := range st.threads {
+		if th.tid == tid {
+			return th
+		}
+	}
+	return nil
+}
+
+// endUnknown kills processes that were made since, waits until they are dead and has their parents fetch them.
+func (w *rewinder) endUnknown() error {
+	t := w.t
+	type orphan struct{ pid, parent int }
+	var found []orphan
+	known := func(pid int) bool { return w.s.process(pid) != nil }
+	var look func(parent int, pids []int)
+	look = func(parent int, pids []int) {
+		for _, pid := range pids {
+			if known(pid) || pid == t.self {
+				continue
+			}
+			found = append(found, orphan{pid, parent})
+			look(pid, children(pid, nil))
+		}
+	}
+	for _, p := range t.live {
+		if known(p.pid) {
+			look(p.pid, children(p.pid, nil))
+		}
+	}
+	if t.opt.OwnNamespace {
+		look(t.self, t.orphans(nil))
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	w.full = true
+	for _, o := range found {
+		if err := t.killAndWait(o.pid); err != nil {
+			return err
+		}
+		t.report.ProcessesEnded++
+	}
+	for _, o := range found {
+		if p := t.procs[o.parent]; p != nil && known(o.parent) && len(p.tasks) > 0 {
+			if _, err := t.one(p, &p.tasks[0], uapi.SysWait4, uint64(o.pid), 0, uapi.WAll, 0); err != nil {
+				return err
+			}
+		} else {
+			t.reapOwn(o.pid)
+		}
+		if p := t.procs[o.pid]; p != nil {
+			p.close()
+			delete(t.procs, o.pid)
+		}
+	}
+	k := 0
+	for _, p := range t.live {
+		if known(p.pid) {
+			t.live[k] = p
+			k++
+		}
+	}
+	t.live = t.live[:k]
+	return nil
+}
+
+// killAndWait ends a process and waits for its last breath: one that is dying may still be writing.
+func (t *Tree) killAndWait(pid int) error {
+	fd, err := uapi.PidfdOpen(pid)
+	if err != nil {
+		return nil // gone
+	}
+	defer uapi.Close(fd)
+	_ = uapi.Kill(pid, sigKill)
+	pf := [1]uapi.PollFd{{Fd: int32(fd), Events: uapi.PollIn}}
+	deadline := time.Now().Add(t.opt.StopTimeout)
+	for {
+		left := time.Until(deadline).Milliseconds()
+		if left <= 0 {
+			return fail(ReasonStall, "process %d does not die", pid)
+		}
+		// A thread of it that is traced here reports its end to the tracer first.
+		if p := t.procs[pid]; p != nil {
+			for i := range p.tasks {
+				_, _, _ = uapi.Wait(p.tasks[i].tid)
+			}
+		}
+		n, _ := uapi.Poll(pf[:], int(min(left, 5)))
+		if n > 0 {
+			return nil
+		}
+	}
+}
+
+// reapOwn fetches the end of a process that is a child of this program, if it is one.
+func (t *Tree) reapOwn(pid int) {
+	for range 100 {
+		id, st, e := uapi.Wait(pid)
+		if e != 0 {
+			return
+		}
+		if id == pid && (st.Exited() || st.Signaled()) {
+			t.opt.OnExit(pid, int(st))
+			return
+		}
+		uapi.Nap(50_000)
+	}
+}
+
+// reapDead has the parent of a process that has ended fetch it, so that its number becomes free.
+func (w *rewinder) reapDead(st *processState) error {
+	t := w.t
+	if old := t.procs[st.pid]; old != nil {
+		old.closeHandles()
+	}
+	parent := t.procs[st.ppid]
+	if parent == nil || len(parent.tasks) == 0 {
+		if w.s.process(st.ppid) != nil && st.ppid != t.self {
+			return nil // the parent is dead too and is made again first
+		}
+		return fail(ReasonProcess, "process %d has ended and its parent %d is not in the tree", st.pid, st.ppid)
+	}
+	const noHang = 1
+	_, err := t.one(parent, &parent.tasks[0], uapi.SysWait4, uint64(st.pid), 0, uapi.WAll|noHang, 0)
+	return err
+}
+
+// prepareObjects makes the shared objects of the snapshot ready.
+func (w *rewinder) prepareObjects() error {
+	for _, s := range w.s.objects {
+		s.o.full = w.full
+		if err := s.prepare(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// processes rewinds what lives: threads first, then a scan of all memories side by side,
+// then everything that needs injected calls, while the pages of one process are copied
+// by its own threads.
+func (w *rewinder) processes() error {
+	t := w.t
+	split := &t.report.Split
+	for _, p := range t.live {
+		if err := w.endThreads(p); err != nil {
+			return err
+		}
+	}
+	w.lap(&split.Threads)
+	if err := w.scanAll(); err != nil {
+		return err
+	}
+	w.lap(&split.Scan)
+	for _, p := range t.live {
+		if err := w.one(p); err != nil {
+			return err
+		}
+	}
+	for _, p := range t.live {
+		if p.ran {
+			if err := w.finish(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// endThreads ends threads that the snapshot does not know. Their end writes to memory (the
+// kernel clears the word that joiners wait for), so it comes before the memory is scanned.
+func (w *rewinder) endThreads(p *process) error {
+	survivor := false
+	for i := range p.tasks {
+		survivor = survivor || p.tasks[i].saved != nil
+	}
+	if !survivor {
+		return fail(ReasonThread, "no thread of process %d is left that the snapshot knows", p.pid)
+	}
+	k, st := 0, w.s.process(p.pid)
+	p.ran = len(p.tasks) != len(st.threads)
+	for i := range p.tasks {
+		tk := p.tasks[i]
+		if tk.saved != nil {
+			p.tasks[k] = tk
+			k++
+			continue
+		}
+		p.ran = true
+		if err := w.t.endThread(p, &tk); err != nil {
+			return err
+		}
+	}
+	p.tasks = p.tasks[:k]
+	p.ran = p.ran || k != len(st.threads)
+	return nil
+}
+
+// scanAll scans the memory of all processes, each in a goroutine.
+func (w *rewinder) scanAll() error {
+	t := w.t
+	var wg sync.WaitGroup
+	for _, p := range t.live {
+		st := w.s.process(p.pid)
+		var diff []span
+		if t.base != w.s && t.base != nil {
+			if old := t.base.process(p.pid); old != nil {
+				diff = diffRuns(old.runs, st.runs, nil)
+			} else {
+				diff = []span{{0, ^uint64(0)}}
+			}
+		}
+		p.diff = diff
+		p.writes.shared = p.writes.shared[:0]
+		if len(t.live) == 1 {
+			p.job = p.planMemory(st, diff)
+			continue
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			p.job = p.planMemory(st, diff)
+		}()
+	}
+	wg.Wait()
+	return nil
+}
+
+// one rewinds one process up to the point where its pages are being copied.
+func (w *rewinder) one(p *process) error {
+	t, st := w.t, w.s.process(p.pid)
+	split := &t.report.Split
+	if p.job == nil && !p.ran && p.writes.onlyRseq {
+		t.report.IdleProcesses++
+		return nil
+	}
+	p.ran = true
+	tk := &p.tasks[0]
+	if err := t.undoTimers(p, tk, st); err != nil {
+		return err
+	}
+	if err := t.undoCwd(p, tk, st); err != nil {
+		return err
+	}
+	w.lap(&split.Threads)
+	if err := t.undoFiles(p, tk, st); err != nil {
+		return err
+	}
+	w.lap(&split.Descriptors)
+	before := t.report.AreasChanged
+	if err := t.undoAreas(p, tk, st, false); err != nil {
+		return err
+	}
+	w.lap(&split.Areas)
+	for _, th := range st.threads {
+		if p.task(th.tid) == nil {
+			if err := t.makeThread(p, &p.tasks[0], th); err != nil {
+				return err
+			}
+		}
+	}
+	w.lap(&split.Threads)
+	if p.job != nil || t.report.AreasChanged != before {
+		if err := p.planMemory(st, p.diff); err != nil {
+			return err
+		}
+		w.lap(&split.Scan)
+	}
+	err := t.startCopies(p)
+	w.lap(&split.Write)
+	return err
+}
+
+// finish waits for the copies of a process and starts tracking afresh when it is time.
+func (w *rewinder) finish(p *process) error {
+	split := &w.t.report.Split
+	if err := w.t.finishCopies(p); err != nil {
+		return err
+	}
+	w.lap(&split.Write)
+	if p.sinceArm++; p.sinceArm >= w.t.opt.Rearm {
+		p.sinceArm = 0
+		if err := p.rearmWritten(); err != nil {
+			return err
+		}
+	}
+	w.lap(&split.Rearm)
+	return nil
+}
+
+// sharedMemory writes back the pages of shared objects that any process has written.
+func (w *rewinder) sharedMemory() {
+	t := w.t
+	states := make(map[*object]*objectState, len(w.s.objects))
+	for _, s := range w.s.objects {
+		states[s.o] = s
+		if t.base != w.s && t.base != nil {
+			w.objectDiff(s)
+		}
+	}
+	for _, p := range t.live {
+		for _, sp := range p.writes.shared {
+			if s := states[sp.o]; s != nil && s.putBack(t.shm, sp.page, t.epoch) {
+				t.report.PagesShared++
+			}
+		}
+	}
+	for _, s := range w.s.objects {
+		if s.o.full || w.full {
+			t.report.ObjectsCompared++
+			t.report.PagesShared += s.compareAll(t.shm, t.epoch)
+		}
+		s.o.full = false
+	}
+}
+
+// objectDiff puts back the pages in which two snapshots differ.
+func (w *rewinder) objectDiff(s *objectState) {
+	old := w.t.base.object(s.o)
+	if old == nil {
+		s.o.full = true
+		return
+	}
+	for i := range s.pages {
+		if i >= len(old.pages) || old.pages[i] != s.pages[i] {
+			if s.putBack(w.t.shm, i, w.t.epoch) {
+				w.t.report.PagesShared++
+			}
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package rewind
+
+import (
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/pommelgym/pommel/internal/uapi"
+)
+
+// tracer is the one thread that may speak ptrace: the kernel accepts requests only
+// from the thread that attached. When it ends, the kernel lets everything go that it
+// had attached to, which is also how a tree with a thread that does not stop is freed.
+type tracer struct {
+	work chan func()
+	done chan struct{}
+}
+
+var errTracerGone = errors.New("the tracing thread has ended")
+
+func startTracer() *tracer {
+	t := &tracer{work: make(chan func()), done: make(chan struct{})}
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		defer close(t.done)
+		for f := range t.work {
+			f()
+		}
+	}()
+	return t
+}
+
+func (t *tracer) do(f func() error) error {
+	var err error
+	ready := make(chan struct{})
+	select {
+	case t.work <- func() { err = f(); close(ready) }:
+	case <-t.done:
+		return errTracerGone
+	}
+	<-ready
+	return err
+}
+
+func (t *tracer) stop() {
+	close(t.work)
+	<-t.done
+}
+
+// errTimeout says that a thread did not reach its stop in time.
+var errTimeout = errors.New("timed out")
+
+// await waits for the next event of one thread. Waiting is by asking again: the
+// kernel has no wait with a deadline, a signal that interrupts one does not exist in a
+// Go program, and a stop takes some microseconds only. The first questions give way to
+// the thread that is waited for; later ones sleep.
+func await(tid int, deadline time.Time) (uapi.WaitStatus, error) {
+	nap := int64(20_000)
+	for i := 0; ; i++ {
+		id, st, e := uapi.Wait(tid)
+		switch {
+		case e == uapi.EINTR:
+			continue
+		case e != 0:
+			return 0, e
+		case id != 0:
+			return st, nil
+		}
+		if i < 200 {
+			uapi.Yield()
+			continue
+		}
+		if time.Now().After(deadline) {
+			return 0, errTimeout
+		}
+		uapi.Nap(nap)
+		if nap < 500_000 {
+			nap += nap / 2
+		}
+	}
+}
