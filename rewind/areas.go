@@ -31,23 +31,30 @@ type areaUndo struct {
 	b      *batch
 	forked bool // a process that is made again: its heap is where its parent's was
 	heap   bool
+	holes  []span // mapped again
 }
 
-// undoAreas compares the maps and mends what differs. It answers false if nothing did.
+// undoAreas compares the maps and mends what differs.
 func (t *Tree) undoAreas(p *process, tk *task, st *processState, forked bool) error {
 	text, err := p.readMaps()
 	if err != nil {
 		return err
 	}
 	if !forked && bytes.Equal(text, st.text) {
-		return nil
+		return p.job
 	}
 	p.areas = parseMaps(text, p.areas[:0])
 	u := areaUndo{t: t, p: p, tk: tk, st: st, b: p.batch(), forked: forked}
 	if err := u.sweep(); err != nil {
 		return err
 	}
-	return u.finish()
+	if err := u.finish(); err != nil {
+		return err
+	}
+	if forked || p.job != nil { // what a scan could not find out before it can now
+		return p.planMemory(st, p.diff)
+	}
+	return p.planRemapped(st, u.holes, u.heap)
 }
 
 // sweep goes over both lists of areas from border to border.
@@ -198,6 +205,7 @@ func (u *areaUndo) remap(a, b uint64, o *area) error {
 		return err
 	}
 	if o.tracked {
+		u.holes = append(u.holes, span{a, b})
 		return u.p.register(a, b)
 	}
 	return nil

@@ -69,7 +69,26 @@ func (p *process) planMemory(st *processState, diff []span) error {
 		i = j
 	}
 	for _, d := range diff {
-		p.planDiff(st, d)
+		p.planSpan(st, d, inMemory)
+	}
+	return nil
+}
+
+// planRemapped plans for stretches that were mapped again and are all holes, and for the heap, part of which may be.
+func (p *process) planRemapped(st *processState, holes []span, heap bool) error {
+	for _, h := range holes {
+		p.planSpan(st, h, 0)
+	}
+	if !heap {
+		return nil
+	}
+	cur := cursor{runs: st.runs}
+	for i := range st.areas {
+		if a := &st.areas[i]; a.tracked && a.name == "[heap]" {
+			if err := p.planGroup(st, i, i+1, &cur); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -83,7 +102,7 @@ func (st *processState) group(i int) int {
 	}
 	for j < len(st.areas) {
 		b := &st.areas[j]
-		if !b.tracked || b.shared || b.start != st.areas[j-1].end || b.saved != a.saved {
+		if !b.tracked || b.shared || b.start != st.areas[j-1].end || b.saved != a.saved || (b.ino == 0) != (a.ino == 0) {
 			break
 		}
 		j++
@@ -99,6 +118,9 @@ func (p *process) planGroup(st *processState, i, j int, cur *cursor) error {
 		sel = scanShared
 	case first.saved:
 		sel = scanSaved
+	}
+	if first.ino == 0 {
+		sel.ReturnMask &^= uapi.PageIsFile // finding it out costs a look at each page's descriptor, and here it is never so
 	}
 	end := st.areas[j-1].end
 	k := i
@@ -232,8 +254,9 @@ func (w *plan) touched(start, end uint64) {
 	w.armed = append(w.armed, span{start, end})
 }
 
-// planDiff plans a stretch in which the wanted state differs from the one that tracking is relative to.
-func (p *process) planDiff(st *processState, d span) {
+// planSpan plans a stretch that no scan has reported as it is: there the wanted state
+// differs from the one that tracking is relative to, or everything was mapped anew.
+func (p *process) planSpan(st *processState, d span, cat uint64) {
 	cur := cursor{runs: st.runs}
 	for i := range st.areas {
 		a := &st.areas[i]
@@ -241,7 +264,7 @@ func (p *process) planDiff(st *processState, d span) {
 			continue
 		}
 		p.writes.onlyRseq = false
-		p.planStretch(st, a, max(a.start, d.start), min(a.end, d.end), inMemory, &cur)
+		p.planStretch(st, a, max(a.start, d.start), min(a.end, d.end), cat, &cur)
 	}
 }
 

@@ -234,6 +234,9 @@ func (st *processState) thread(tid int) *thread {
 // endUnknown kills processes that were made since, waits until they are dead and has their parents fetch them.
 func (w *rewinder) endUnknown() error {
 	t := w.t
+	if t.opt.OwnNamespace && lastPid() == t.lastPid && t.base == w.s {
+		return nil // nothing was made since, neither process nor thread
+	}
 	type orphan struct{ pid, parent int }
 	var found []orphan
 	known := func(pid int) bool { return w.s.process(pid) != nil }
@@ -472,7 +475,6 @@ func (w *rewinder) one(p *process) error {
 		return err
 	}
 	w.lap(&split.Descriptors)
-	before := t.report.AreasChanged
 	if err := t.undoAreas(p, tk, st, false); err != nil {
 		return err
 	}
@@ -485,12 +487,6 @@ func (w *rewinder) one(p *process) error {
 		}
 	}
 	w.lap(&split.Threads)
-	if p.job != nil || t.report.AreasChanged != before {
-		if err := p.planMemory(st, p.diff); err != nil {
-			return err
-		}
-		w.lap(&split.Scan)
-	}
 	err := t.startCopies(p)
 	w.lap(&split.Write)
 	return err

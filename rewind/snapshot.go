@@ -1,9 +1,9 @@
 package rewind
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/uapi"
@@ -226,11 +226,14 @@ func (p *process) reachable() bool {
 	return err == nil
 }
 
-// orphans adds the children of this program that are not its own affair.
+// orphans adds the children of this program that are not its own affair. The kernel
+// gives orphans to the first thread of the program that adopts them.
 func (t *Tree) orphans(out []int) []int {
-	for _, pid := range children(os.Getpid(), nil) {
-		if !t.foreign[pid] {
-			out = append(out, pid)
+	var b [16384]byte
+	for f := range bytes.FieldsSeq(readSmall(fmt.Sprintf("/proc/self/task/%d/children", t.self), b[:])) {
+		pid, _ := decField(f, 0)
+		if !t.foreign[int(pid)] {
+			out = append(out, int(pid))
 		}
 	}
 	return out
