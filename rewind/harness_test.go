@@ -64,8 +64,16 @@ func inside(t *testing.T) bool {
 	}
 	t.Parallel()
 	need(t)
+	dir, err := os.MkdirTemp("", "rewind-test-") // not t.TempDir: another user has to get through
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v=true", "-test.timeout="+testTimeout)
-	cmd.Env = append(os.Environ(), insideEnv+"="+t.TempDir())
+	cmd.Env = append(os.Environ(), insideEnv+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC, Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
