@@ -184,10 +184,17 @@ func (p *process) planRegion(st *processState, k, i, j int, r uapi.PageRegion, c
 	return k
 }
 
+// exists says whether a page holds something. The kernel shows its notes about pages
+// that are not there ("if one comes, protect it") as swapped pages that were not written.
+func exists(cat uint64) bool {
+	const swappedOut = uapi.PageIsSwapped | uapi.PageIsWritten
+	return cat&uapi.PageIsPresent != 0 || cat&swappedOut == swappedOut
+}
+
 // planStretch decides about a stretch within one area.
 func (p *process) planStretch(st *processState, a *area, at, end, cat uint64, cur *cursor) {
 	w := &p.writes
-	here := cat&inMemory != 0
+	here := exists(cat)
 	if here {
 		w.touched(a.start, a.end)
 		if w.onlyRseq && !st.onlyRseq(at, end) {
