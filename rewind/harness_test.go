@@ -270,6 +270,7 @@ func (f *figures) print(t *testing.T, what string) {
 		{"shared", func(r *Report) float64 { return float64(r.PagesShared) }},
 		{"idle", func(r *Report) float64 { return float64(r.IdleProcesses) }},
 		{"vmas", func(r *Report) float64 { return float64(r.Areas) }},
+		{"compared", func(r *Report) float64 { return float64(r.ObjectsCompared) }},
 		{"inj", func(r *Report) float64 { return float64(r.Injected) }},
 	} {
 		if _, m, hi := pick(part.get); hi > 0 {

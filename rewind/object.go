@@ -27,6 +27,8 @@ type objectState struct {
 	size         int64
 	pages        []uint32 // place in the arena plus one; 0 is a hole
 	mtime, ctime uapi.Timespec
+	blocks       int64
+	mapped       bool // some process has it mapped writable, and its stores are tracked
 	count        int
 }
 
@@ -133,7 +135,7 @@ func (o *object) capture(a *arena, prev *objectState) (*objectState, error) {
 			return nil, err
 		}
 	}
-	s := &objectState{o: o, size: st.Size, mtime: st.Mtim, ctime: st.Ctim, pages: make([]uint32, (st.Size+pageSize-1)>>pageShift)}
+	s := &objectState{o: o, size: st.Size, mtime: st.Mtim, ctime: st.Ctim, blocks: st.Blocks, pages: make([]uint32, (st.Size+pageSize-1)>>pageShift)}
 	err := o.extents(func(first, end int) error {
 		for i := first; i < end; i++ {
 			s.count++
@@ -182,8 +184,11 @@ func (s *objectState) prepare() error {
 		}
 		s.o.full = true
 	}
-	// A write(2), a fallocate or a truncation leaves a time stamp, which a store through a mapping does not.
-	if st.Mtim != s.mtime || st.Ctim != s.ctime {
+	// A write(2) leaves a time stamp; but so does the first store to a page through a mapping.
+	if !s.mapped && (st.Mtim != s.mtime || st.Ctim != s.ctime) {
+		s.o.full = true
+	}
+	if st.Blocks < s.blocks { // pages were punched out
 		s.o.full = true
 	}
 	return nil
@@ -193,7 +198,7 @@ func (s *objectState) prepare() error {
 func (s *objectState) settle() {
 	var st uapi.Stat_t
 	if uapi.Fstat(s.o.fd, &st) == nil {
-		s.mtime, s.ctime = st.Mtim, st.Ctim
+		s.mtime, s.ctime, s.blocks = st.Mtim, st.Ctim, st.Blocks
 	}
 }
 

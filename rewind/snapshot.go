@@ -366,20 +366,20 @@ func (t *Tree) captureOne(p *process, s *Snapshot) error {
 
 // captureObjects saves the shared memory that the processes have mapped or open.
 func (t *Tree) captureObjects(s *Snapshot) error {
-	used := map[*object]bool{}
+	used := map[*object]bool{} // whether it is mapped
 	for _, st := range s.procs {
+		for i := range st.files {
+			if o := t.objects[st.files[i].id]; o != nil {
+				used[o] = used[o]
+			}
+		}
 		for i := range st.areas {
 			if o := st.areas[i].object; o != nil {
 				used[o] = true
 			}
 		}
-		for i := range st.files {
-			if o := t.objects[st.files[i].id]; o != nil {
-				used[o] = true
-			}
-		}
 	}
-	for o := range used {
+	for o, mapped := range used {
 		var prev *objectState
 		if s.parent != nil {
 			prev = s.parent.object(o)
@@ -388,6 +388,7 @@ func (t *Tree) captureObjects(s *Snapshot) error {
 		if err != nil {
 			return err
 		}
+		os.mapped = mapped
 		s.objects = append(s.objects, os)
 	}
 	return nil
