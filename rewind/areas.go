@@ -35,7 +35,7 @@ type areaUndo struct {
 }
 
 // undoAreas compares the maps and mends what differs.
-func (t *Tree) undoAreas(p *process, tk *task, st *processState, forked bool) error {
+func (t *Tree) undoAreas(p *process, tk *task, st *processState, b *batch, forked bool) error {
 	text, err := p.readMaps()
 	if err != nil {
 		return err
@@ -44,12 +44,17 @@ func (t *Tree) undoAreas(p *process, tk *task, st *processState, forked bool) er
 		return p.job
 	}
 	p.areas = parseMaps(text, p.areas[:0])
-	u := areaUndo{t: t, p: p, tk: tk, st: st, b: p.batch(), forked: forked}
+	u := areaUndo{t: t, p: p, tk: tk, st: st, b: b, forked: forked}
 	if err := u.sweep(); err != nil {
 		return err
 	}
 	if err := u.finish(); err != nil {
 		return err
+	}
+	if forked || p.job != nil {
+		if err := u.flush(); err != nil {
+			return err
+		}
 	}
 	if forked || p.job != nil { // what a scan could not find out before it can now
 		return p.planMemory(st, p.diff)
@@ -98,10 +103,8 @@ func (u *areaUndo) sweep() error {
 
 // piece mends one stretch [a, b) in which both lists say one thing.
 func (u *areaUndo) piece(a, b uint64, o, w *area, inO, inW bool) error {
-	if u.b.full() {
-		if err := u.flush(); err != nil {
-			return err
-		}
+	if err := u.t.room(u.tk, u.b); err != nil {
+		return err
 	}
 	switch {
 	case inO && !inW:
@@ -147,18 +150,7 @@ func (u *areaUndo) unmapped(w *area) {
 	}
 }
 
-func (u *areaUndo) flush() error {
-	n := len(u.b.calls)
-	if err := u.t.run(u.tk, u.b); err != nil {
-		return err
-	}
-	for _, c := range u.b.calls[:n] {
-		if c.nr == uapi.SysBrk && uint64(c.ret) != u.st.brk || c.nr != uapi.SysBrk && isErr(c.ret) {
-			return fail(ReasonMemory, "call %d at %#x in process %d: %d", c.nr, c.arg[0], u.p.pid, c.ret)
-		}
-	}
-	return nil
-}
+func (u *areaUndo) flush() error { return u.t.flush(u.tk, u.b) }
 
 // remap maps a stretch of a saved area again. Its pages are holes then and will be written back.
 func (u *areaUndo) remap(a, b uint64, o *area) error {
@@ -238,11 +230,11 @@ func (u *areaUndo) finish() error {
 		u.t.report.AreasChanged++
 		u.b.add(uapi.SysBrk, u.st.brk)
 	}
-	if err := u.flush(); err != nil {
-		return err
-	}
 	if !u.heap {
 		return nil
+	}
+	if err := u.flush(); err != nil {
+		return err
 	}
 	for i := range u.st.areas {
 		if a := &u.st.areas[i]; a.tracked && a.name == "[heap]" {

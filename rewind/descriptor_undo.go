@@ -9,18 +9,17 @@ import (
 
 // undoFiles brings the descriptors of a process back: new ones are closed, missing ones
 // put back, then offsets, flags, epoll sets and counters.
-func (t *Tree) undoFiles(p *process, tk *task, st *processState) error {
+func (t *Tree) undoFiles(p *process, tk *task, st *processState, b *batch) error {
 	fds, err := numbers(p.fdDir, t.fds[:0])
 	t.fds = fds
 	if err != nil {
 		return fail(ReasonDescriptor, "list descriptors of process %d: %v", p.pid, err)
 	}
-	b := p.batch()
 	for i := range st.files {
 		st.files[i].now = -1
 	}
 	t.present = append(t.present[:0], make([]bool, len(st.files))...)
-	k := 0
+	k, closed, missing := 0, false, false
 	for _, fd := range fds { // both lists ascend
 		if fd == p.remoteChannel {
 			continue
@@ -36,26 +35,28 @@ func (t *Tree) undoFiles(p *process, tk *task, st *processState) error {
 			t.present[k] = same
 			continue
 		}
-		if b.full() {
-			if err := t.run(tk, b); err != nil {
-				return err
-			}
+		if err := t.room(tk, b); err != nil {
+			return err
 		}
+		closed = true
 		b.add(uapi.SysClose, uint64(fd))
 		t.report.DescriptorsClosed++
 	}
 	for i := range st.files {
-		if b.full() {
-			if err := t.run(tk, b); err != nil {
-				return err
-			}
+		if err := t.room(tk, b); err != nil {
+			return err
 		}
-		if d := &st.files[i]; t.present[i] {
+		d := &st.files[i]
+		missing = missing || !t.present[i]
+		if t.present[i] {
 			b.add(uapi.SysFcntl, uint64(d.fd), fSetfd, flag(d.cloexec, 1))
 		}
 	}
-	if err := t.run(tk, b); err != nil {
-		return err
+	// What follows looks at the outcome; without new or missing files there is none, and the batch grows on.
+	if closed || missing {
+		if err := t.flush(tk, b); err != nil {
+			return err
+		}
 	}
 	for i := range st.files {
 		if !t.present[i] {

@@ -11,19 +11,21 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // infested says whether a process still has its parasite: a program that replaced itself has not.
 func (p *process) infested() bool {
 	var b [1]byte
-	return p.shared != nil && p.read(p.code, b[:]) == nil && b[0] == callLoop[0]
+	return p.shared != nil && p.read(p.code, b[:]) == nil && b[0] == parasiteCode[0]
 }
 
 // undoCwd brings a process back to the folder that it was in.
-func (t *Tree) undoCwd(p *process, tk *task, st *processState) error {
+func (t *Tree) undoCwd(p *process, tk *task, st *processState, b *batch) error {
 	if st.cwdFd < 0 || identify("/proc/"+itoa(p.pid)+"/cwd") == st.cwd {
 		return nil
+	}
+	if err := t.flush(tk, b); err != nil {
+		return err
 	}
 	fd, err := t.sendFd(p, tk, st.cwdFd)
 	if err != nil {
 		return err
 	}
-	b := p.batch()
 	ch := b.add(uapi.SysFchdir, uint64(fd))
 	b.add(uapi.SysClose, uint64(fd))
 	if err := t.run(tk, b); err != nil {

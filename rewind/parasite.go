@@ -55,6 +55,41 @@ func (b *batch) add(nr uint64, args ...uint64) int {
 	return len(b.calls) - 1
 }
 
+// check looks at the results of calls that must have worked.
+func (b *batch) check(calls []call) error {
+	for i := range calls {
+		c := &calls[i]
+		ok := true
+		switch c.nr {
+		case uapi.SysMmap, uapi.SysMunmap, uapi.SysMprotect, uapi.SysMadvise:
+			ok = !isErr(c.ret)
+		case uapi.SysBrk:
+			ok = uint64(c.ret) == c.arg[0]
+		}
+		if !ok {
+			return fail(ReasonMemory, "call %d at %#x+%#x in process %d: %d", c.nr, c.arg[0], c.arg[1], b.p.pid, c.ret)
+		}
+	}
+	return nil
+}
+
+// flush runs a batch and checks it.
+func (t *Tree) flush(tk *task, b *batch) error {
+	n := len(b.calls)
+	if err := t.run(tk, b); err != nil {
+		return err
+	}
+	return b.check(b.calls[:n])
+}
+
+// room flushes a batch that has become full.
+func (t *Tree) room(tk *task, b *batch) error {
+	if !b.full() {
+		return nil
+	}
+	return t.flush(tk, b)
+}
+
 // scratch is the part of the shared memory in which arguments are laid out.
 func (p *process) scratch() []byte {
 	return p.shared[pageSize+scratchAt : pageSize+copyListAt]
@@ -72,7 +107,7 @@ func (t *Tree) run(tk *task, b *batch) error {
 	done := b.calls
 	b.calls = b.calls[:0]
 	t.report.Injected += n
-	if err := t.enter(b.p, tk, b.p.code, b.p.data, n); err != nil {
+	if err := t.enter(b.p, tk, work{calls: b.p.data, nCalls: n}); err != nil {
 		return err
 	}
 	if err := t.awaitTrap(tk); err != nil {
@@ -94,15 +129,15 @@ func (t *Tree) one(p *process, tk *task, nr uint64, args ...uint64) (int64, erro
 	return b.calls[:1][0].ret, nil
 }
 
-// enter lets a stopped thread run one of the parasite's loops.
-func (t *Tree) enter(p *process, tk *task, code, list uint64, n int) error {
+// enter lets a stopped thread run the parasite.
+func (t *Tree) enter(p *process, tk *task, w work) error {
 	var r uapi.Regs
 	if tk.saved != nil {
 		r = tk.saved.regs
 	} else if e := uapi.GetRegs(tk.tid, &r); e != 0 {
 		return fail(ReasonUnexpected, "read registers of thread %d: %v", tk.tid, e)
 	}
-	enterLoop(&r, code, list, n)
+	enterParasite(&r, p.code, w)
 	if e := uapi.SetRegs(tk.tid, &r); e != 0 {
 		return fail(ReasonUnexpected, "set registers of thread %d: %v", tk.tid, e)
 	}
@@ -265,8 +300,7 @@ func (t *Tree) shareParasite(p *process, remote int) error {
 	if err != nil {
 		return fail(ReasonUnexpected, "map the parasite's memory: %v", err)
 	}
-	copy(mem, callLoop[:])
-	copy(mem[copyLoopAt:], copyLoop[:])
+	copy(mem, parasiteCode[:])
 	p.shared = mem
 	return nil
 }

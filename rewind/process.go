@@ -29,6 +29,7 @@ type process struct {
 	rearm                          bool
 	sinceArm, copying              int
 	job                            error
+	inCalls                        []call
 	diff                           []span
 }
 

@@ -464,30 +464,34 @@ func (w *rewinder) one(p *process) error {
 	}
 	p.ran = true
 	tk := &p.tasks[0]
-	if err := t.undoTimers(p, tk, st); err != nil {
+	b := p.batch() // one round trip does for everything, as a rule
+	if err := t.undoTimers(p, tk, st, b); err != nil {
 		return err
 	}
-	if err := t.undoCwd(p, tk, st); err != nil {
+	if err := t.undoCwd(p, tk, st, b); err != nil {
 		return err
 	}
 	w.lap(&split.Threads)
-	if err := t.undoFiles(p, tk, st); err != nil {
+	if err := t.undoFiles(p, tk, st, b); err != nil {
 		return err
 	}
 	w.lap(&split.Descriptors)
-	if err := t.undoAreas(p, tk, st, false); err != nil {
+	if err := t.undoAreas(p, tk, st, b, false); err != nil {
 		return err
 	}
 	w.lap(&split.Areas)
 	for _, th := range st.threads {
 		if p.task(th.tid) == nil {
+			if err := t.flush(&p.tasks[0], b); err != nil {
+				return err
+			}
 			if err := t.makeThread(p, &p.tasks[0], th); err != nil {
 				return err
 			}
 		}
 	}
 	w.lap(&split.Threads)
-	err := t.startCopies(p)
+	err := t.startCopies(p, b)
 	w.lap(&split.Write)
 	return err
 }

@@ -89,14 +89,12 @@ func (t *Tree) captureTimers(p *process, tk *task, st *processState) error {
 	return nil
 }
 
-// undoTimers sets signal handlers, interval timers and POSIX timers. It comes early:
-// a timer of the episode must not fire into the past.
-func (t *Tree) undoTimers(p *process, tk *task, st *processState) error {
-	const actAt, itAt = 0, 65 * 32
+// undoTimers sets signal handlers, interval timers and POSIX timers.
+func (t *Tree) undoTimers(p *process, tk *task, st *processState, b *batch) error {
+	const actAt, itAt = handlersAt, handlersAt + 65*32
 	mem := p.scratch()
 	copy(uapi.View[uapi.Sigaction](mem[actAt:], 65), st.actions[:])
 	copy(uapi.View[uapi.Itimerval](mem[itAt:], 3), st.itimers[:])
-	b := p.batch()
 	for s := 1; s <= 64; s++ {
 		if s != sigKill && s != sigStop {
 			b.add(uapi.SysRtSigaction, uint64(s), p.scratchAddr(actAt+s*32), 0, 8)
@@ -108,13 +106,13 @@ func (t *Tree) undoTimers(p *process, tk *task, st *processState) error {
 	b.add(uapi.SysUmask, st.umask)
 	live := p.liveTimers()
 	if len(live) == 0 && len(st.timers) == 0 {
-		return t.run(tk, b)
+		return nil
 	}
 	return t.undoPosixTimers(p, tk, st, live, b)
 }
 
 func (t *Tree) undoPosixTimers(p *process, tk *task, st *processState, live []posixTimer, b *batch) error {
-	const valAt, eventAt = 8192, 8192 + 512*32
+	const valAt, eventAt = timersAt, timersAt + 512*32
 	has := func(list []posixTimer, id int) bool {
 		for i := range list {
 			if list[i].id == id {
@@ -130,10 +128,8 @@ func (t *Tree) undoPosixTimers(p *process, tk *task, st *processState, live []po
 	}
 	mem := p.scratch()
 	for i, tm := range st.timers {
-		if b.full() {
-			if err := t.run(tk, b); err != nil {
-				return err
-			}
+		if err := t.room(tk, b); err != nil {
+			return err
 		}
 		if !has(live, tm.id) {
 			if err := t.remakeTimer(p, tk, b, tm, eventAt); err != nil {
@@ -143,8 +139,14 @@ func (t *Tree) undoPosixTimers(p *process, tk *task, st *processState, live []po
 		uapi.View[uapi.ItimerSpec](mem[valAt:], 512)[i] = tm.left
 		b.add(uapi.SysTimerSettime, uint64(tm.id), 0, p.scratchAddr(valAt+i*32), 0)
 	}
-	return t.run(tk, b)
+	return nil
 }
+
+// Places in the scratch memory that keep their content until the batch has run.
+const (
+	handlersAt = 128 << 10
+	timersAt   = 136 << 10
+)
 
 // remakeTimer makes a timer under its old number, which newer kernels allow.
 func (t *Tree) remakeTimer(p *process, tk *task, b *batch, tm posixTimer, eventAt int) error {

@@ -4,16 +4,13 @@ import (
 	"github.com/pommelgym/pommel/internal/uapi"
 )
 
-// copiers is how many threads of one process copy at the same time, and manyCopies the
-// number of bytes from which on it is worth it.
-const (
-	copiers    = 2
-	manyCopies = 200 * pageSize
-)
+// manyCopies is the number of bytes from which on two threads of a process copy at the same time.
+const manyCopies = 200 * pageSize
 
-// startCopies lets up to two stopped threads of a process write the saved pages back.
-// They go on while the next process is worked on; finishCopies waits for them.
-func (t *Tree) startCopies(p *process) error {
+// startCopies lets stopped threads of a process make the calls that are still in its
+// batch and write the saved pages back. They go on while the next process is worked on;
+// finishCopies waits for them.
+func (t *Tree) startCopies(p *process, b *batch) error {
 	w := &p.writes
 	for _, s := range w.slow {
 		page := uint32(s.src)
@@ -21,81 +18,61 @@ func (t *Tree) startCopies(p *process) error {
 			return err
 		}
 	}
-	if err := t.runDrops(p); err != nil {
-		return err
+	for _, d := range w.drops {
+		if err := t.room(&p.tasks[0], b); err != nil {
+			return err
+		}
+		b.add(uapi.SysMadvise, d.start, d.end-d.start, uapi.MadvDontneed)
 	}
 	t.report.PagesWritten += w.written
 	t.report.PagesZeroed += w.zeroed
 	t.report.PagesDropped += w.dropped
-	for len(w.copies) > maxCopies {
-		rest := w.copies[maxCopies:]
-		w.copies = w.copies[:maxCopies]
-		if err := t.launchCopies(p, w.copies); err != nil {
+	ops := w.copies
+	for len(ops) > maxCopies {
+		if err := t.launch(p, b, ops[:maxCopies]); err != nil {
 			return err
 		}
 		if err := t.finishCopies(p); err != nil {
 			return err
 		}
-		w.copies = rest
+		ops = ops[maxCopies:]
 	}
-	return t.launchCopies(p, w.copies)
+	return t.launch(p, b, ops)
 }
 
-func (t *Tree) runDrops(p *process) error {
-	tk := &p.tasks[0]
-	b := p.batch()
-	flush := func() error {
-		n := len(b.calls)
-		if err := t.run(tk, b); err != nil {
-			return err
-		}
-		for _, c := range b.calls[:n] {
-			if c.ret != 0 {
-				return fail(ReasonMemory, "give back %#x+%#x of process %d: %v", c.arg[0], c.arg[1], p.pid, uapi.Errno(-c.ret))
-			}
-		}
-		return nil
-	}
-	for _, d := range p.writes.drops {
-		if b.full() {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		b.add(uapi.SysMadvise, d.start, d.end-d.start, uapi.MadvDontneed)
-	}
-	return flush()
-}
-
-func (t *Tree) launchCopies(p *process, ops []copyOp) error {
-	if len(ops) == 0 {
+// launch sets up to two threads to work.
+func (t *Tree) launch(p *process, b *batch, ops []copyOp) error {
+	if len(ops) == 0 && len(b.calls) == 0 {
 		return nil
 	}
 	total := uint64(0)
 	for i := range ops {
 		total += ops[i].n
 	}
-	k := 1
-	if total > manyCopies && len(p.tasks) > 1 {
-		k = copiers
-	}
 	copy(uapi.View[copyOp](p.shared[pageSize+copyListAt:], maxCopies), ops)
-	begin, done := 0, uint64(0)
-	for c := 0; c < k; c++ {
-		end := begin
-		for end < len(ops) && (c == k-1 || done < total*uint64(c+1)/uint64(k)) {
-			done += ops[end].n
-			end++
+	split := len(ops)
+	if total > manyCopies && len(p.tasks) > 1 {
+		// Calls that map or give back memory must be over before another thread copies.
+		if err := t.flush(&p.tasks[0], b); err != nil {
+			return err
 		}
-		if end > begin {
-			if err := t.enter(p, &p.tasks[c], p.code+copyLoopAt, p.data+copyListAt+uint64(begin)*24, end-begin); err != nil {
-				return err
-			}
-			p.copying = c + 1
+		split = 0
+		for done := uint64(0); split < len(ops) && done < total/2; split++ {
+			done += ops[split].n
 		}
-		begin = end
 	}
-	return nil
+	p.inCalls, b.calls = b.calls, b.calls[:0]
+	t.report.Injected += len(p.inCalls)
+	first := work{calls: p.data, nCalls: len(p.inCalls), copies: p.data + copyListAt, nCopies: split}
+	if err := t.enter(p, &p.tasks[0], first); err != nil {
+		return err
+	}
+	p.copying = 1
+	if split == len(ops) {
+		return nil
+	}
+	p.copying = 2
+	return t.enter(p, &p.tasks[1], work{copies: p.data + copyListAt + uint64(split)*24, nCopies: len(ops) - split})
 }
 
 // finishCopies waits for the threads that copy.
@@ -106,7 +83,9 @@ func (t *Tree) finishCopies(p *process) error {
 		}
 	}
 	p.copying = 0
-	return nil
+	calls := p.inCalls
+	p.inCalls = nil
+	return p.batch().check(calls)
 }
 
 // rearmWritten starts tracking afresh in the areas that were touched.
