@@ -22,29 +22,39 @@ const (
 	mapNoReserve = 0x4000
 )
 
+// origin says where the address space at hand comes from.
+type origin int
+
+const (
+	itsOwn   origin = iota // that of the process itself, some time later
+	parents                // inherited from the parent, which runs the same program
+	stranger               // inherited from a parent that runs another program
+)
+
 // areaUndo brings the areas of a process back to those of a state.
 type areaUndo struct {
-	t      *Tree
-	p      *process
-	tk     *task
-	st     *processState
-	b      *batch
-	forked bool // a process that is made again: its heap is where its parent's was
-	heap   bool
-	holes  []span // mapped again
+	t     *Tree
+	p     *process
+	tk    *task
+	st    *processState
+	b     *batch
+	how   origin
+	heap  bool
+	holes []span // mapped again
 }
 
 // undoAreas compares the maps and mends what differs.
-func (t *Tree) undoAreas(p *process, tk *task, st *processState, b *batch, forked bool) error {
+func (t *Tree) undoAreas(p *process, tk *task, st *processState, b *batch, how origin) error {
 	text, err := p.readMaps()
 	if err != nil {
 		return err
 	}
+	forked := how != itsOwn
 	if !forked && bytes.Equal(text, st.text) {
 		return p.job
 	}
 	p.areas = parseMaps(text, p.areas[:0])
-	u := areaUndo{t: t, p: p, tk: tk, st: st, b: b, forked: forked}
+	u := areaUndo{t: t, p: p, tk: tk, st: st, b: b, how: how}
 	if err := u.sweep(); err != nil {
 		return err
 	}
@@ -54,6 +64,15 @@ func (t *Tree) undoAreas(p *process, tk *task, st *processState, b *batch, forke
 	if forked || p.job != nil {
 		if err := u.flush(); err != nil {
 			return err
+		}
+	}
+	if forked {
+		for i := range st.areas {
+			if a := &st.areas[i]; a.tracked {
+				if err := p.register(a.start, a.end); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	if forked || p.job != nil { // what a scan could not find out before it can now
@@ -108,14 +127,14 @@ func (u *areaUndo) piece(a, b uint64, o, w *area, inO, inW bool) error {
 	}
 	switch {
 	case inO && !inW:
-		if !u.forked && o.name == "[heap]" {
+		if u.how != stranger && o.name == "[heap]" {
 			u.heap = true
 			return nil
 		}
 		return u.remap(a, b, o)
 	case !inO && inW:
 		switch {
-		case w.name == "[heap]" && !u.forked:
+		case w.name == "[heap]" && u.how != stranger:
 			u.heap = true
 		case !w.kernelOwned():
 			u.unmapped(w)
@@ -156,16 +175,16 @@ func (u *areaUndo) flush() error { return u.t.flush(u.tk, u.b) }
 func (u *areaUndo) remap(a, b uint64, o *area) error {
 	u.t.report.AreasChanged++
 	if o.kernelOwned() {
-		if u.forked {
+		if u.how != itsOwn {
 			return nil // the child was given them at the right place beforehand
 		}
 		return fail(ReasonMemory, "process %d has unmapped %s", u.p.pid, o.name)
 	}
-	if u.p.ours(o) && !u.forked {
-		return fail(ReasonMemory, "process %d has unmapped the tracer's memory", u.p.pid)
-	}
 	if u.p.ours(o) {
-		return nil
+		if u.how != itsOwn {
+			return nil // mapped beforehand as well
+		}
+		return fail(ReasonMemory, "process %d has unmapped the tracer's memory", u.p.pid)
 	}
 	if err := u.flush(); err != nil {
 		return err

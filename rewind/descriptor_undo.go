@@ -100,6 +100,20 @@ func (t *Tree) sameFile(p *process, d *descriptor) (bool, error) {
 	return true, nil
 }
 
+// peekFiles takes duplicates of the connections of a process that has not run: bytes may
+// have come for it that it had no time to read.
+func (p *process) peekFiles(st *processState) {
+	for i := range st.files {
+		d := &st.files[i]
+		d.now = -1
+		if d.kind == kindSocket && !d.held() {
+			if now, e := uapi.PidfdGetfd(p.pidfd, d.fd); e == 0 {
+				d.now = now
+			}
+		}
+	}
+}
+
 // current is a descriptor of ours for the open file.
 func (d *descriptor) current() int {
 	if d.held() {

@@ -11,7 +11,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // infested says whether a process still has its parasite: a program that replaced itself has not.
 func (p *process) infested() bool {
 	var b [1]byte
-	return p.shared != nil && p.read(p.code, b[:]) == nil && b[0] == parasiteCode[0]
+	return p.channel >= 0 && p.read(p.code, b[:]) == nil && b[0] == parasiteCode[0]
 }
 
 // undoCwd brings a process back to the folder that it was in.

@@ -264,8 +264,10 @@ func (t *Tree) infest(p *process, tk *task) error {
 	if err := t.shareParasite(p, int(remote)); err != nil {
 		return err
 	}
-	p.slot = t.nextSlot
-	t.nextSlot++
+	if p.code == 0 {
+		p.slot = t.nextSlot
+		t.nextSlot++
+	}
 	p.code = firstCode + uint64(p.slot)*codeStep
 	p.data = p.code + pageSize
 	const shared, fixedNoReplace = 1, 0x100010
@@ -292,16 +294,18 @@ func (t *Tree) shareParasite(p *process, remote int) error {
 	if e != 0 {
 		return fail(ReasonKernel, "copy a descriptor out of process %d: %v", p.pid, e)
 	}
-	defer uapi.Close(fd)
+	p.dropParasite()
 	if err := uapi.Truncate(fd, parasiteSize); err != nil {
+		uapi.Close(fd)
 		return fail(ReasonUnexpected, "size the parasite's memory: %v", err)
 	}
 	mem, err := uapi.MapShared(fd, parasiteSize, true)
 	if err != nil {
+		uapi.Close(fd)
 		return fail(ReasonUnexpected, "map the parasite's memory: %v", err)
 	}
 	copy(mem, parasiteCode[:])
-	p.shared = mem
+	p.shared, p.parasite = mem, fd
 	return nil
 }
 

@@ -197,3 +197,144 @@ func TestPostgres(t *testing.T) {
 	}
 	f.print(t, "postgres")
 }
+
+// TestPostgresTorture: whatever an episode does to the server, the snapshot inside an open transaction comes back.
+func TestPostgresTorture(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	c := prepared(t)
+	a, b := c.connect(), c.connect()
+	for _, x := range []*pgx.Conn{a, b} {
+		query(t, x, "select count(*) from t; begin; insert into t(v,n) values('w',1); rollback; prepare p1 as select count(*) from t where n>$1")
+	}
+	query(t, a, "begin; insert into t(v,n) values('in an open transaction at the snapshot',5)")
+	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.data, "/dev/shm"}})
+	s := snapshot(t, tree)
+	state := func() string {
+		return query(t, a, "select count(*),sum(n),max(id) from t") + query(t, b, "select count(*),sum(n),max(id) from t") +
+			query(t, b, "select last_value,is_called from t_id_seq; select count(*) from pg_class; execute p1(500)") +
+			query(t, a, "insert into t(v,n) values('z',1) returning id,ctid,xmin") + query(t, b, "insert into t(v,n) values('z',1) returning id,ctid,xmin") +
+			query(t, b, "select pg_current_wal_insert_lsn(); select count(*) from pg_locks")
+	}
+	want := state()
+	mustVerify(t, tree, s)
+	begin := func(c *pgx.Conn, sql string) { // without waiting for the answer
+		t.Helper()
+		msg := append([]byte{'Q', 0, 0, 0, byte(len(sql) + 5)}, sql...)
+		if _, err := c.PgConn().Conn().Write(append(msg, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var more []*pgx.Conn
+	ops := []struct {
+		name string
+		do   func()
+	}{
+		{"commit", func() { query(t, a, "commit") }},
+		{"wal", func() { query(t, b, "insert into t(v,n) select repeat('x',500),g from generate_series(1,8000) g") }},
+		{"checkpoint", func() {
+			query(t, b, "insert into t(v,n) select repeat('x',500),g from generate_series(1,3000) g")
+			query(t, b, "checkpoint")
+		}},
+		{"ddl", func() {
+			query(t, b, "create table zz(a int primary key, b text); insert into zz select g,'b' from generate_series(1,1000) g; create index on zz(b); alter table zz add c int default 5; drop table zz; create schema s1; create function f() returns int language sql as 'select 1'")
+		}},
+		{"drop", func() { query(t, a, "rollback"); query(t, b, "drop table t"); query(t, b, "checkpoint") }},
+		{"truncate", func() { query(t, a, "rollback"); query(t, b, "truncate t"); query(t, b, "checkpoint") }},
+		{"temp", func() {
+			query(t, b, "create temp table tt as select g, md5(g::text) m from generate_series(1,50000) g")
+			query(t, b, "set work_mem='64kB'; select count(*) from (select * from tt order by m) x")
+		}},
+		{"cursor", func() { query(t, b, "begin; declare c cursor for select * from t; fetch 10 from c") }},
+		{"in flight", func() { begin(b, "select pg_sleep(100)") }},
+		{"lock wait", func() { query(t, a, "lock table t"); begin(b, "update t set n=1") }},
+		{"notify", func() { query(t, b, "listen ch"); query(t, b, "notify ch,'x'") }},
+		{"parallel", func() {
+			query(t, b, "set max_parallel_workers_per_gather=2; set parallel_setup_cost=0; set parallel_tuple_cost=0; set min_parallel_table_scan_size=0; select count(*) from t where v like '%5%'")
+		}},
+		{"vacuum full", func() {
+			query(t, a, "rollback")
+			query(t, b, "delete from t where id%2=0")
+			query(t, b, "vacuum full t")
+			query(t, b, "reindex table t")
+		}},
+		{"advisory", func() { query(t, b, "select pg_advisory_lock(5); prepare p2 as select 1; deallocate p1") }},
+		{"connections", func() {
+			d := c.connect()
+			query(t, d, "insert into t(v,n) values('d',1)")
+			_ = d.Close(context.Background())
+			e := c.connect()
+			query(t, e, "begin; insert into t(v,n) values('e',1)")
+			more = append(more, e)
+		}},
+		{"create database", func() { query(t, b, "create database db2") }},
+	}
+	for i := range soak(3 * len(ops)) {
+		op := ops[i%len(ops)]
+		op.do()
+		mustVerify(t, tree, s)
+		for _, x := range []*pgx.Conn{a, b} { // answers to what is undone may be on their way
+			drainClient(t, x)
+		}
+		for _, x := range more {
+			_ = x.PgConn().Conn().Close()
+		}
+		more = more[:0]
+		if got := state(); got != want {
+			t.Fatalf("after %s: state\n%s\nwas\n%s", op.name, got, want)
+		}
+		mustVerify(t, tree, s)
+	}
+}
+
+// drainClient reads away what the server had sent before it was rewound.
+func drainClient(t *testing.T, c *pgx.Conn) {
+	t.Helper()
+	conn := c.PgConn().Conn()
+	_ = conn.SetReadDeadline(time.Now().Add(-time.Second))
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 65536)
+	_ = conn.SetReadDeadline(time.Time{})
+	err = raw.Read(func(fd uintptr) bool {
+		for {
+			n, err := syscall.Read(int(fd), buf)
+			if n <= 0 || err != nil {
+				return true
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPostgresBackend: the server process of a connection that the snapshot knows ends in
+// the episode and is made again; its client sees that the connection is gone.
+func TestPostgresBackend(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	c := prepared(t)
+	a, b := c.connect(), c.connect()
+	query(t, a, "select count(*) from t")
+	query(t, b, "select count(*) from t")
+	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.data, "/dev/shm"}})
+	s := snapshot(t, tree)
+	want := stateOf(t, a)
+	mustVerify(t, tree, s)
+	var f figures
+	for i := range soak(60) {
+		query(t, a, fmt.Sprintf("select pg_terminate_backend(%d)", b.PgConn().PID()))
+		query(t, a, "insert into t(v,n) values('x',1)")
+		f.add(mustVerify(t, tree, s))
+		if got := stateOf(t, a); got != want {
+			t.Fatalf("round %d: state %s, was %s", i, got, want)
+		}
+		mustVerify(t, tree, s)
+	}
+	f.print(t, "postgres, a backend made again")
+}

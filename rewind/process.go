@@ -19,6 +19,7 @@ type process struct {
 	remoteChannel                  int // the channel's number inside the process
 	code, data                     uint64
 	shared                         []byte // the parasite's pages, as seen here
+	parasite                       int    // the file in memory that holds them
 	slot                           int
 	arena                          *arena
 	tasks                          []task // threads, while stopped
@@ -44,9 +45,18 @@ type task struct {
 
 func openProcess(pid int) (*process, error) {
 	p := &process{pid: pid, pidfd: -1, pagemap: -1, mem: -1, maps: -1, taskDir: -1, fdDir: -1, uffd: -1, channel: -1, remoteChannel: -1}
+	return p, p.reopen()
+}
+
+// reopen opens the handles of the process that has the number now.
+func (p *process) reopen() error {
+	pid := p.pid
 	var err error
 	if p.pidfd, err = uapi.PidfdOpen(pid); err != nil {
-		return nil, fmt.Errorf("open process %d: %w", pid, err)
+		return fmt.Errorf("open process %d: %w", pid, err)
+	}
+	if p.arena != nil {
+		p.arena.at = 0
 	}
 	base := "/proc/" + strconv.Itoa(pid)
 	for _, f := range []struct {
@@ -59,10 +69,10 @@ func openProcess(pid int) (*process, error) {
 	} {
 		if *f.to, err = uapi.Open(base+f.name, f.flags); err != nil {
 			p.closeHandles()
-			return nil, fmt.Errorf("open %s%s: %w", base, f.name, err)
+			return fmt.Errorf("open %s%s: %w", base, f.name, err)
 		}
 	}
-	return p, nil
+	return nil
 }
 
 func (p *process) closeHandles() {
@@ -70,15 +80,22 @@ func (p *process) closeHandles() {
 		uapi.Close(*fd)
 		*fd = -1
 	}
-	if p.shared != nil {
-		_ = uapi.Unmap(p.shared)
-		p.shared = nil
-	}
 }
 
 func (p *process) close() {
 	p.closeHandles()
+	p.dropParasite()
 	p.arena.close()
+}
+
+// dropParasite lets go of the memory that is shared with the process. It outlives the
+// process: one that is made again gets the same.
+func (p *process) dropParasite() {
+	if p.shared != nil {
+		_ = uapi.Unmap(p.shared)
+		uapi.Close(p.parasite)
+		p.shared = nil
+	}
 }
 
 func (p *process) read(addr uint64, b []byte) error {
@@ -205,7 +222,7 @@ func taskState(pid, tid int) byte {
 	return s[i+2]
 }
 
-// statFields are the numbers of /proc/PID/stat after the name; index 3 is the parent, as proc(5) counts from 1.
+// statFields are the numbers of /proc/PID/stat after the state, each at the place at which proc(5) counts it.
 func statFields(pid int) []uint64 {
 	var b [2048]byte
 	s := readSmall(fmt.Sprintf("/proc/%d/stat", pid), b[:])

@@ -166,7 +166,9 @@ func (w *rewinder) stop() error {
 	t := w.t
 	t.live = t.live[:0]
 	for _, p := range t.procs {
-		t.live = append(t.live, p)
+		if p.pidfd >= 0 {
+			t.live = append(t.live, p)
+		}
 	}
 	if err := t.stopAll(t.live, dropSignals); err != nil {
 		return err
@@ -239,7 +241,10 @@ func (w *rewinder) endUnknown() error {
 	}
 	type orphan struct{ pid, parent int }
 	var found []orphan
-	known := func(pid int) bool { return w.s.process(pid) != nil }
+	known := func(pid int) bool { // by its number and by being the one that the number stood for
+		p := t.procs[pid]
+		return w.s.process(pid) != nil && p != nil && len(p.tasks) > 0
+	}
 	var look func(parent int, pids []int)
 	look = func(parent int, pids []int) {
 		for _, pid := range pids {
@@ -276,10 +281,7 @@ func (w *rewinder) endUnknown() error {
 		} else {
 			t.reapOwn(o.pid)
 		}
-		if p := t.procs[o.pid]; p != nil {
-			p.close()
-			delete(t.procs, o.pid)
-		}
+		t.forgetProcess(o.pid)
 	}
 	k := 0
 	for _, p := range t.live {
@@ -290,6 +292,23 @@ func (w *rewinder) endUnknown() error {
 	}
 	t.live = t.live[:k]
 	return nil
+}
+
+// forgetProcess drops the record of a process that has ended, unless a snapshot still needs its saved pages.
+func (t *Tree) forgetProcess(pid int) {
+	p := t.procs[pid]
+	if p == nil {
+		return
+	}
+	p.tasks = p.tasks[:0]
+	for s := range t.snaps {
+		if s.process(pid) != nil {
+			p.closeHandles()
+			return
+		}
+	}
+	p.close()
+	delete(t.procs, pid)
 }
 
 // killAndWait ends a process and waits for its last breath: one that is dying may still be writing.
@@ -460,6 +479,7 @@ func (w *rewinder) one(p *process) error {
 	split := &t.report.Split
 	if p.job == nil && !p.ran && p.writes.onlyRseq {
 		t.report.IdleProcesses++
+		p.peekFiles(st)
 		return nil
 	}
 	p.ran = true
@@ -476,7 +496,7 @@ func (w *rewinder) one(p *process) error {
 		return err
 	}
 	w.lap(&split.Descriptors)
-	if err := t.undoAreas(p, tk, st, b, false); err != nil {
+	if err := t.undoAreas(p, tk, st, b, itsOwn); err != nil {
 		return err
 	}
 	w.lap(&split.Areas)

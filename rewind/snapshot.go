@@ -185,10 +185,7 @@ func (t *Tree) stopTree() error {
 			k++
 			continue
 		}
-		if p.tasks == nil || taskState(p.pid, p.pid) == 'Z' {
-			delete(t.procs, p.pid)
-			p.close()
-		}
+		t.forgetProcess(p.pid)
 	}
 	t.live = t.live[:k]
 	return t.checkRoots()
@@ -206,11 +203,13 @@ func (t *Tree) checkRoots() error {
 // processOf gives the handles of a process, opening them when it is new.
 func (t *Tree) processOf(pid int) (*process, error) {
 	if p := t.procs[pid]; p != nil {
-		if taskState(pid, pid) != 0 && p.reachable() {
+		if p.pidfd >= 0 && p.reachable() {
 			return p, nil
 		}
-		p.close()
-		delete(t.procs, pid)
+		t.forgetProcess(pid)
+		if p = t.procs[pid]; p != nil { // another process under a number that a snapshot knows
+			return p, p.reopen()
+		}
 	}
 	p, err := openProcess(pid)
 	if err != nil {
@@ -308,7 +307,7 @@ func (t *Tree) captureStopped(s *Snapshot) error {
 		st := &processState{pid: p.pid, cwdFd: -1}
 		s.procs = append(s.procs, st)
 		if f := statFields(p.pid); len(f) > 5 {
-			st.ppid = int(f[3])
+			st.ppid = int(f[4])
 		}
 		for i := range p.tasks {
 			th, err := captureThread(p.tasks[i].tid)
@@ -341,7 +340,7 @@ func (s *Snapshot) parentFiles() map[string]*entry {
 func (t *Tree) captureOne(p *process, s *Snapshot) error {
 	st := s.process(p.pid)
 	tk := &p.tasks[0]
-	if p.shared == nil {
+	if p.channel < 0 {
 		if err := t.infest(p, tk); err != nil {
 			return err
 		}
