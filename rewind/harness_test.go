@@ -79,7 +79,7 @@ func inside(t *testing.T) bool {
 	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "REPORT") || err != nil {
+		if strings.Contains(line, "REPORT") || err != nil || os.Getenv("REWIND_TEST_VERBOSE") != "" {
 			t.Log(strings.TrimSpace(line))
 		}
 	}

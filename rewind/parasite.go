@@ -179,7 +179,9 @@ func (t *Tree) awaitTrap(tk *task) error {
 			case sigTrap:
 				return nil
 			case sigSegv, sigBus, sigIll:
-				return fail(ReasonMemory, "signal %d in the code injected into thread %d", sig, tk.tid)
+				var r uapi.Regs
+				_ = uapi.GetRegs(tk.tid, &r)
+				return fail(ReasonMemory, "signal %d in the code injected into thread %d: %s", sig, tk.tid, describeFault(&r))
 			default:
 				t.report.SignalsDropped++
 			}

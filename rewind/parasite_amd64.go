@@ -1,9 +1,18 @@
 package rewind
 
-import "github.com/pommelgym/pommel/internal/uapi"
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/pommelgym/pommel/internal/uapi"
+)
 
 // The machine code that runs inside a traced process. It uses no stack, so it runs on
 // any thread at any point, and ends in a breakpoint that hands control back.
+//
+// With rbx set it opens all memory protection keys before it copies: browsers keep some
+// of their memory behind keys that are closed most of the time. (The register is part of
+// the vector state, which is set anew before a thread goes on.)
 //
 // It first makes r13 system calls from an array of {nr, six arguments, result} at r12,
 // then works off r15 entries of {destination, source or 0, length} at r14: it copies, or
@@ -24,6 +33,12 @@ import "github.com/pommelgym/pommel/internal/uapi"
 //	       dec  r13
 //	       jmp  calls
 //	copies: cld
+//	       test rbx, rbx
+//	       jz   loop
+//	       xor  eax, eax
+//	       xor  ecx, ecx
+//	       xor  edx, edx
+//	       wrpkru
 //	loop:  test r15, r15
 //	       jz   done
 //	       mov  rdi, [r14]
@@ -55,22 +70,28 @@ var parasiteCode = [...]byte{
 	0x49, 0xff, 0xcd, // 32
 	0xeb, 0xc9, // 35 jmp 0x00
 	0xfc,             // 37 cld
-	0x4d, 0x85, 0xff, // 38 test r15,r15
-	0x74, 0x22, // 3b jz 0x5f
-	0x49, 0x8b, 0x3e, // 3d
-	0x49, 0x8b, 0x76, 0x08, // 40
-	0x49, 0x8b, 0x4e, 0x10, // 44
-	0x48, 0x85, 0xf6, // 48 test rsi,rsi
-	0x74, 0x04, // 4b jz 0x51
-	0xf3, 0xa4, // 4d rep movsb
-	0xeb, 0x04, // 4f jmp 0x55
-	0x31, 0xc0, // 51 xor eax,eax
-	0xf3, 0xaa, // 53 rep stosb
-	0x49, 0x83, 0xc6, 0x18, // 55 add r14,24
-	0x49, 0xff, 0xcf, // 59 dec r15
-	0xeb, 0xda, // 5c jmp 0x38
-	0x90, // 5e nop
-	0xcc, // 5f int3
+	0x48, 0x85, 0xdb, // 38 test rbx,rbx
+	0x74, 0x09, // 3b jz 0x46
+	0x31, 0xc0, // 3d xor eax,eax
+	0x31, 0xc9, // 3f xor ecx,ecx
+	0x31, 0xd2, // 41 xor edx,edx
+	0x0f, 0x01, 0xef, // 43 wrpkru
+	0x4d, 0x85, 0xff, // 46 test r15,r15
+	0x74, 0x22, // 49 jz 0x6d
+	0x49, 0x8b, 0x3e, // 4b
+	0x49, 0x8b, 0x76, 0x08, // 4e
+	0x49, 0x8b, 0x4e, 0x10, // 52
+	0x48, 0x85, 0xf6, // 56 test rsi,rsi
+	0x74, 0x04, // 59 jz 0x5f
+	0xf3, 0xa4, // 5b rep movsb
+	0xeb, 0x04, // 5d jmp 0x63
+	0x31, 0xc0, // 5f xor eax,eax
+	0xf3, 0xaa, // 61 rep stosb
+	0x49, 0x83, 0xc6, 0x18, // 63 add r14,24
+	0x49, 0xff, 0xcf, // 67 dec r15
+	0xeb, 0xda, // 6a jmp 0x46
+	0x90, // 6c nop
+	0xcc, // 6d int3
 }
 
 const callSyscallAt = 0x27 // the syscall instruction
@@ -84,13 +105,25 @@ const trapFlag = 0x100
 type work struct {
 	calls, copies   uint64
 	nCalls, nCopies int
+	keys            bool // open the memory protection keys
 }
 
 // enterParasite points a thread's registers at the machine code.
 func enterParasite(r *uapi.Regs, code uint64, w work) {
 	r.Rip, r.R12, r.R13, r.R14, r.R15 = code, w.calls, uint64(w.nCalls), w.copies, uint64(w.nCopies)
 	r.Rax, r.Orig_rax = 0, noSyscall
+	r.Rbx = 0
+	if w.keys {
+		r.Rbx = 1
+	}
 	r.Eflags &^= trapFlag
+}
+
+// hasKeys says whether a vector state, as ptrace gives it, has memory protection keys.
+// The kernel's mask of state components stands in the area reserved for software.
+func hasKeys(xstate []byte) bool {
+	const maskAt, pkru = 464, 1 << 9
+	return len(xstate) >= maskAt+8 && binary.LittleEndian.Uint64(xstate[maskAt:])&pkru != 0
 }
 
 // enterSyscall points a thread's registers at a syscall instruction, with arguments.
@@ -101,3 +134,8 @@ func enterSyscall(r *uapi.Regs, insn, nr uint64, a [6]uint64) {
 }
 
 func syscallResult(r *uapi.Regs) int64 { return int64(r.Rax) }
+
+// describeFault tells what the machine code was at when it failed.
+func describeFault(r *uapi.Regs) string {
+	return fmt.Sprintf("at %#x, copying to %#x from %#x, %#x bytes left", r.Rip, r.Rdi, r.Rsi, r.Rcx)
+}

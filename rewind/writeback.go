@@ -63,7 +63,7 @@ func (t *Tree) launch(p *process, b *batch, ops []copyOp) error {
 	}
 	p.inCalls, b.calls = b.calls, b.calls[:0]
 	t.report.Injected += len(p.inCalls)
-	first := work{calls: p.data, nCalls: len(p.inCalls), copies: p.data + copyListAt, nCopies: split}
+	first := work{calls: p.data, nCalls: len(p.inCalls), copies: p.data + copyListAt, nCopies: split, keys: hasKeys(p.tasks[0].saved.xstate)}
 	if err := t.enter(p, &p.tasks[0], first); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (t *Tree) launch(p *process, b *batch, ops []copyOp) error {
 		return nil
 	}
 	p.copying = 2
-	return t.enter(p, &p.tasks[1], work{copies: p.data + copyListAt + uint64(split)*24, nCopies: len(ops) - split})
+	return t.enter(p, &p.tasks[1], work{copies: p.data + copyListAt + uint64(split)*24, nCopies: len(ops) - split, keys: first.keys})
 }
 
 // finishCopies waits for the threads that copy.
