@@ -191,7 +191,7 @@ func (t *Tree) checkForeign(p *process, d *descriptor) error {
 	if d.status&uapi.OAccmode == uapi.ORdonly || d.fd <= 2 || d.status&uapi.OAppend != 0 {
 		return nil
 	}
-	if t.files.covers(d.id) || t.objects[d.id] != nil {
+	if t.files.covers(d.link) || t.objects[d.id] != nil {
 		return nil
 	}
 	path := strings.TrimSuffix(d.link, " (deleted)")

@@ -129,8 +129,10 @@ func (s *fileStore) close() {
 	s.dirs, s.inodes = nil, nil
 }
 
-// covers says whether an inode is one that the store puts back.
-func (s *fileStore) covers(id identity) bool { return s.inodes[id] != nil }
+// covers says whether a name, as a descriptor shows it, is one that the store puts back.
+func (s *fileStore) covers(link string) bool {
+	return s.dirOf(link) != nil && !strings.HasSuffix(link, " (deleted)")
+}
 
 func (s *fileStore) dirOf(path string) *storedDir {
 	for i := range s.dirs {
@@ -143,7 +145,8 @@ func (s *fileStore) dirOf(path string) *storedDir {
 
 // capture saves the folders. prev, if given, is the state since which changes were
 // watched: only what was touched is read again.
-func (s *fileStore) capture(prev map[string]*entry) (map[string]*entry, error) {
+// Files that are also mapped count as touched: nothing tells of a store through a mapping.
+func (s *fileStore) capture(prev map[string]*entry, mapped func(identity) bool) (map[string]*entry, error) {
 	if len(s.dirs) == 0 {
 		return nil, nil
 	}
@@ -160,12 +163,17 @@ func (s *fileStore) capture(prev map[string]*entry) (map[string]*entry, error) {
 		}
 		return out, nil
 	}
-	return s.captureTouched(prev)
+	return s.captureTouched(prev, mapped)
 }
 
-func (s *fileStore) captureTouched(prev map[string]*entry) (map[string]*entry, error) {
+func (s *fileStore) captureTouched(prev map[string]*entry, mapped func(identity) bool) (map[string]*entry, error) {
 	if err := s.events(); err != nil {
 		return nil, err
+	}
+	for p, e := range prev {
+		if e.content != nil && mapped(e.id) {
+			s.touch[p] = true
+		}
 	}
 	out := make(map[string]*entry, len(prev))
 	for p, e := range prev {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/uapi"
@@ -23,6 +24,7 @@ const (
 	firstCode     = 0x2f0000000000 // far from where the kernel puts things by itself
 	codeStep      = 16 << 20
 	firstArena    = 0x200000000000
+	lastReserved  = firstCode + 0x10000000000 // end of what is mapped into processes
 	injectTimeout = 10 * time.Second
 )
 
@@ -287,7 +289,34 @@ func (t *Tree) infest(p *process, tk *task) error {
 	if _, err := t.one(p, tk, uapi.SysClose, uint64(remote)); err != nil {
 		return err
 	}
+	if err := t.disinherit(p, tk); err != nil {
+		return err
+	}
 	return t.equip(p, tk)
+}
+
+// disinherit takes away what a process has inherited of its parent's parasite, saved
+// pages and channel, when it was forked while the parent was already prepared.
+func (t *Tree) disinherit(p *process, tk *task) error {
+	text, err := p.readMaps()
+	if err != nil {
+		return err
+	}
+	b := p.batch()
+	for _, a := range parseMaps(text, nil) {
+		if a.start >= firstArena && a.end <= lastReserved && !p.ours(&a) && strings.HasPrefix(a.name, "/memfd:") {
+			b.add(uapi.SysMunmap, a.start, a.end-a.start)
+		}
+	}
+	for _, q := range t.procs {
+		if q == p || q.remoteChannel < 0 || q.pidfd < 0 {
+			continue
+		}
+		if r, e := uapi.Kcmp(p.pid, q.pid, q.remoteChannel, q.remoteChannel); e == 0 && r == 0 {
+			b.add(uapi.SysClose, uint64(q.remoteChannel))
+		}
+	}
+	return t.flush(tk, b)
 }
 
 // shareParasite takes over the memory file made inside the process and puts the code into it.

@@ -275,7 +275,7 @@ func (w *rewinder) endUnknown() error {
 	}
 	for _, o := range found {
 		if p := t.procs[o.parent]; p != nil && known(o.parent) && len(p.tasks) > 0 {
-			if _, err := t.one(p, &p.tasks[0], uapi.SysWait4, uint64(o.pid), 0, uapi.WAll, 0); err != nil {
+			if _, err := t.one(p, &p.tasks[0], uapi.SysWait4, uint64(o.pid), 0, uapi.WAll|uapi.WNoHang, 0); err != nil {
 				return err
 			}
 		} else {
@@ -334,7 +334,24 @@ func (t *Tree) killAndWait(pid int) error {
 		}
 		n, _ := uapi.Poll(pf[:], int(min(left, 5)))
 		if n > 0 {
+			t.releaseDead(pid, deadline)
 			return nil
+		}
+	}
+}
+
+// releaseDead takes the ends of a process's traced threads: before that its parent cannot fetch it.
+func (t *Tree) releaseDead(pid int, deadline time.Time) {
+	p := t.procs[pid]
+	if p == nil {
+		return
+	}
+	for i := range p.tasks {
+		for {
+			st, err := await(p.tasks[i].tid, deadline)
+			if err != nil || st.Exited() || st.Signaled() {
+				break
+			}
 		}
 	}
 }
@@ -367,8 +384,7 @@ func (w *rewinder) reapDead(st *processState) error {
 		}
 		return fail(ReasonProcess, "process %d has ended and its parent %d is not in the tree", st.pid, st.ppid)
 	}
-	const noHang = 1
-	_, err := t.one(parent, &parent.tasks[0], uapi.SysWait4, uint64(st.pid), 0, uapi.WAll|noHang, 0)
+	_, err := t.one(parent, &parent.tasks[0], uapi.SysWait4, uint64(st.pid), 0, uapi.WAll|uapi.WNoHang, 0)
 	return err
 }
 

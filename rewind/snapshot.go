@@ -298,11 +298,6 @@ func inFlight(p *process) (n int, where string) {
 
 // captureStopped saves the stopped tree.
 func (t *Tree) captureStopped(s *Snapshot) error {
-	files, err := t.files.capture(s.parentFiles())
-	if err != nil {
-		return err
-	}
-	s.files = files
 	for _, p := range t.live {
 		st := &processState{pid: p.pid, cwdFd: -1}
 		s.procs = append(s.procs, st)
@@ -326,6 +321,11 @@ func (t *Tree) captureStopped(s *Snapshot) error {
 	if err := t.captureObjects(s); err != nil {
 		return err
 	}
+	files, err := t.files.capture(s.parentFiles(), func(id identity) bool { return t.objects[id] != nil })
+	if err != nil {
+		return err
+	}
+	s.files = files
 	s.count()
 	return nil
 }

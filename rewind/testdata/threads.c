@@ -79,7 +79,8 @@ static void churn(void) {
 
 static long checksum(void) {
   long s = 0;
-  for (int i = 0; i < 64; i++) s = s * 31 + area[i * 4096 + i];
+  for (int i = 0; i < 64; i++)
+    if (i < 4 || i >= 8) s = s * 31 + area[i * 4096 + i]; // churn leaves a hole there
   return s;
 }
 
