@@ -28,10 +28,11 @@ func (s *fileStore) undo(r *Report, from, to map[string]*entry) error {
 		paths = append(paths, p)
 	}
 	sort.Strings(paths) // folders come before what is in them
-	if err := s.removeNew(r, paths, to); err != nil {
+	more, err := s.removeNew(r, paths, to)
+	if err != nil {
 		return err
 	}
-	for _, p := range paths {
+	for _, p := range append(paths, more...) {
 		if e := to[p]; e != nil {
 			r.FilesTouched++
 			if err := s.restore(p, e, to); err != nil {
@@ -62,8 +63,10 @@ func (s *fileStore) differences(from, to map[string]*entry) {
 	}
 }
 
-// removeNew removes names that did not exist. A folder that was renamed goes back.
-func (s *fileStore) removeNew(r *Report, paths []string, to map[string]*entry) error {
+// removeNew removes names that did not exist. A folder that was renamed goes back. The
+// old names of inodes that were met under new ones are answered: they may have been
+// written to under the new one.
+func (s *fileStore) removeNew(r *Report, paths []string, to map[string]*entry) (more []string, err error) {
 	for _, p := range paths {
 		if to[p] != nil {
 			continue
@@ -74,20 +77,24 @@ func (s *fileStore) removeNew(r *Report, paths []string, to map[string]*entry) e
 		}
 		r.FilesTouched++
 		if uapi.IsDir(st.Mode) {
-			if old := s.folderOf(p, to); old != "" && old != p {
-				if uapi.Lstat(old, &st) != nil {
-					if err := uapi.Rename(p, old); err != nil {
-						return fail(ReasonFile, "rename %s back to %s: %v", p, old, err)
-					}
-					continue
+			if old := s.folderOf(p, to); old != "" && old != p && uapi.Lstat(old, &st) != nil {
+				if err := uapi.Rename(p, old); err != nil {
+					return nil, fail(ReasonFile, "rename %s back to %s: %v", p, old, err)
+				}
+				continue
+			}
+		} else if id := (identity{st.Dev, st.Ino}); s.inodes[id] != nil {
+			for q, e := range to {
+				if e.id == id && !s.touch[q] {
+					more = append(more, q)
 				}
 			}
 		}
 		if err := os.RemoveAll(p); err != nil {
-			return fail(ReasonFile, "remove %s: %v", p, err)
+			return nil, fail(ReasonFile, "remove %s: %v", p, err)
 		}
 	}
-	return nil
+	return more, nil
 }
 
 // folderOf gives the path at which a folder was, by its handle.

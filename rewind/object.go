@@ -29,6 +29,7 @@ type objectState struct {
 	mtime, ctime uapi.Timespec
 	blocks       int64
 	mapped       bool // some process has it mapped writable, and its stores are tracked
+	opened       bool // some process has a descriptor of it, by which it may be written untracked
 	count        int
 }
 
@@ -185,7 +186,7 @@ func (s *objectState) prepare() error {
 		s.o.full = true
 	}
 	// A write(2) leaves a time stamp; but so does the first store to a page through a mapping.
-	if !s.mapped && (st.Mtim != s.mtime || st.Ctim != s.ctime) {
+	if (s.opened || !s.mapped) && (st.Mtim != s.mtime || st.Ctim != s.ctime) {
 		s.o.full = true
 	}
 	if st.Blocks < s.blocks { // pages were punched out

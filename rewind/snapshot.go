@@ -365,11 +365,11 @@ func (t *Tree) captureOne(p *process, s *Snapshot) error {
 
 // captureObjects saves the shared memory that the processes have mapped or open.
 func (t *Tree) captureObjects(s *Snapshot) error {
-	used := map[*object]bool{} // whether it is mapped
+	used, opened := map[*object]bool{}, map[*object]bool{} // used: whether it is mapped
 	for _, st := range s.procs {
 		for i := range st.files {
 			if o := t.objects[st.files[i].id]; o != nil {
-				used[o] = used[o]
+				used[o], opened[o] = used[o], true
 			}
 		}
 		for i := range st.areas {
@@ -387,7 +387,7 @@ func (t *Tree) captureObjects(s *Snapshot) error {
 		if err != nil {
 			return err
 		}
-		os.mapped = mapped
+		os.mapped, os.opened = mapped, opened[o]
 		s.objects = append(s.objects, os)
 	}
 	return nil

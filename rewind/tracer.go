@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 type tracer struct {
 	work chan func()
 	done chan struct{}
+	tid  int // set before the first piece of work
 }
 
 var errTracerGone = errors.New("the tracing thread has ended")
@@ -23,6 +25,7 @@ func startTracer() *tracer {
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		defer close(t.done)
+		t.tid = uapi.Gettid()
 		for f := range t.work {
 			f()
 		}
@@ -42,9 +45,17 @@ func (t *tracer) do(f func() error) error {
 	return err
 }
 
+// stop ends the tracing thread and waits until the kernel has let go of what it was
+// attached to, which is a little after the goroutine has ended.
 func (t *tracer) stop() {
 	close(t.work)
 	<-t.done
+	for range 2000 {
+		if taskState(os.Getpid(), t.tid) == 0 {
+			return
+		}
+		uapi.Nap(500_000)
+	}
 }
 
 // errTimeout says that a thread did not reach its stop in time.

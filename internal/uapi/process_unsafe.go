@@ -56,3 +56,6 @@ func NameToHandle(path string) (FileHandle, error) {
 	}
 	return FileHandle{Type: h.Type(), Bytes: string(h.Bytes())}, nil
 }
+
+// Gettid is the number of the calling thread.
+func Gettid() int { return unix.Gettid() }
