@@ -43,17 +43,13 @@ type areaUndo struct {
 	holes []span // mapped again
 }
 
-// undoAreas compares the maps and mends what differs.
+// undoAreas compares the maps, as last read, and mends what differs.
 func (t *Tree) undoAreas(p *process, tk *task, st *processState, b *batch, how origin) error {
-	text, err := p.readMaps()
-	if err != nil {
-		return err
-	}
 	forked := how != itsOwn
-	if !forked && bytes.Equal(text, st.text) {
+	if !forked && bytes.Equal(p.lines, st.text) {
 		return p.job
 	}
-	p.areas = parseMaps(text, p.areas[:0])
+	p.areas = parseMaps(p.lines, p.areas[:0])
 	u := areaUndo{t: t, p: p, tk: tk, st: st, b: b, how: how}
 	if err := u.sweep(); err != nil {
 		return err

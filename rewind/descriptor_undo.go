@@ -7,59 +7,73 @@ import (
 	"github.com/pommelgym/pommel/internal/uapi"
 )
 
-// undoFiles brings the descriptors of a process back: new ones are closed, missing ones
-// put back, then offsets, flags, epoll sets and counters.
-func (t *Tree) undoFiles(p *process, tk *task, st *processState, b *batch) error {
-	fds, err := numbers(p.fdDir, t.fds[:0])
-	t.fds = fds
+// lookFiles compares the descriptors of a process with those of a state. It needs no
+// ptrace and changes nothing; undoFiles acts on what it has found.
+func (t *Tree) lookFiles(p *process, st *processState) error {
+	fds, err := numbers(p.fdDir, p.fds[:0])
+	p.fds = fds
 	if err != nil {
 		return fail(ReasonDescriptor, "list descriptors of process %d: %v", p.pid, err)
 	}
-	for i := range st.files {
-		st.files[i].now = -1
-	}
-	t.present = append(t.present[:0], make([]bool, len(st.files))...)
-	k, closed, missing := 0, false, false
+	p.present, p.extra = p.present[:0], p.extra[:0]
+	k := 0
 	for _, fd := range fds { // both lists ascend
 		if fd == p.remoteChannel {
 			continue
 		}
 		for k < len(st.files) && st.files[k].fd < fd {
+			p.present = append(p.present, false)
 			k++
 		}
-		if k < len(st.files) && st.files[k].fd == fd {
-			same, err := t.sameFile(p, &st.files[k])
-			if err != nil {
-				return err
-			}
-			t.present[k] = same
+		if k == len(st.files) || st.files[k].fd != fd {
+			p.extra = append(p.extra, fd)
 			continue
 		}
+		st.files[k].now = -1
+		same, err := t.sameFile(p, &st.files[k])
+		if err != nil {
+			return err
+		}
+		p.present = append(p.present, same)
+		k++
+	}
+	for ; k < len(st.files); k++ {
+		p.present = append(p.present, false)
+	}
+	return nil
+}
+
+// undoFiles brings the descriptors of a process back: new ones are closed, missing ones
+// put back, then offsets, flags, epoll sets and counters.
+func (t *Tree) undoFiles(p *process, tk *task, st *processState, b *batch) error {
+	for _, fd := range p.extra {
 		if err := t.room(tk, b); err != nil {
 			return err
 		}
-		closed = true
 		b.add(uapi.SysClose, uint64(fd))
 		t.report.DescriptorsClosed++
 	}
+	missing := false
 	for i := range st.files {
 		if err := t.room(tk, b); err != nil {
 			return err
 		}
 		d := &st.files[i]
-		missing = missing || !t.present[i]
-		if t.present[i] {
+		missing = missing || !p.present[i]
+		if p.present[i] {
 			b.add(uapi.SysFcntl, uint64(d.fd), fSetfd, flag(d.cloexec, 1))
+		} else {
+			d.now = -1
 		}
 	}
 	// What follows looks at the outcome; without new or missing files there is none, and the batch grows on.
-	if closed || missing {
+	if len(p.extra) > 0 || missing {
 		if err := t.flush(tk, b); err != nil {
 			return err
 		}
 	}
 	for i := range st.files {
-		if !t.present[i] {
+		if !p.present[i] {
 			if err := t.putFile(p, tk, &st.files[i]); err != nil {
 				return err
 			}

@@ -66,7 +66,8 @@ func startCluster(t *testing.T) *cluster {
 	}
 	defer log.Close()
 	c.cmd = exec.Command(bin+"/postgres", "-D", c.data, "-k", c.socket, "-h", "", "-c", "fsync=off", "-c", "autovacuum=off",
-		"-c", "full_page_writes=off", "-c", "shared_buffers=16MB", "-c", "bgwriter_lru_maxpages=0", "-c", "max_wal_size=1GB", "-c", "jit=off")
+		"-c", "full_page_writes=off", "-c", "shared_buffers=16MB", "-c", "bgwriter_lru_maxpages=0", "-c", "wal_level=minimal", "-c", "max_wal_senders=0", // else a record of running transactions comes by the clock
+		"-c", "max_wal_size=1GB", "-c", "jit=off")
 	c.cmd.SysProcAttr, c.cmd.Dir, c.cmd.Env = attr, dir, initdb.Env
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	if err := c.cmd.Start(); err != nil {

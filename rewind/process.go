@@ -12,26 +12,28 @@ import (
 // process is a live member of the tree: the handles by which it is reached. What it
 // looked like at some moment is a [processState].
 type process struct {
-	pid                            int
-	pidfd, pagemap, mem, maps      int
-	taskDir, fdDir                 int
-	uffd, channel                  int
-	remoteChannel                  int // the channel's number inside the process
-	code, data                     uint64
-	shared                         []byte // the parasite's pages, as seen here
-	parasite                       int    // the file in memory that holds them
-	slot                           int
-	arena                          *arena
-	tasks                          []task // threads, while stopped
-	writes                         plan
-	text                           []byte // buffer for /proc/PID/maps
-	areas                          []area // buffer for its parsed form
-	ran, sameMaps, scanned, failed bool
-	rearm                          bool
-	sinceArm, copying              int
-	job                            error
-	inCalls                        []call
-	diff                           []span
+	pid                       int
+	pidfd, pagemap, mem, maps int
+	taskDir, fdDir            int
+	uffd, channel             int
+	remoteChannel             int // the channel's number inside the process
+	code, data                uint64
+	shared                    []byte // the parasite's pages, as seen here
+	parasite                  int    // the file in memory that holds them
+	slot                      int
+	arena                     *arena
+	tasks                     []task // threads, while stopped
+	writes                    plan
+	text                      []byte // buffer for /proc/PID/maps
+	lines                     []byte // the part of it that was read last
+	areas                     []area // buffer for its parsed form
+	fds, extra                []int  // descriptors; of those, the ones that the snapshot does not know
+	present                   []bool // which of the snapshot's descriptors are there
+	ran                       bool
+	sinceArm, copying         int
+	job, lookJob              error // outcome of looking at its memory, and at the rest
+	inCalls                   []call
+	diff                      []span
 }
 
 // task is a thread while the tree is stopped.

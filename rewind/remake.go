@@ -212,6 +212,9 @@ func (r *remaker) descriptors() error {
 	if err := t.flush(tk, b); err != nil {
 		return err
 	}
+	if err := t.lookFiles(p, st); err != nil {
+		return err
+	}
 	if err := t.undoFiles(p, tk, st, b); err != nil {
 		return err
 	}
@@ -251,6 +254,10 @@ func (r *remaker) memory() error {
 	t, p, st := r.t, r.p, r.st
 	p.job, p.diff = nil, nil
 	p.writes.shared = p.writes.shared[:0]
+	var err error
+	if p.lines, err = p.readMaps(); err != nil {
+		return err
+	}
 	b := p.batch()
 	if err := t.undoAreas(p, &p.tasks[0], st, b, r.how); err != nil {
 		return err

@@ -459,44 +459,75 @@ func (w *rewinder) endThreads(p *process) error {
 	return nil
 }
 
-// scanAll scans the memory of all processes, each in a goroutine.
+// scanAll looks at all processes side by side: their memory, and of those that have run
+// also their areas and descriptors. None of this needs ptrace. A process that is alone
+// has its memory looked at by one goroutine and the rest by another.
 func (w *rewinder) scanAll() error {
 	t := w.t
 	var wg sync.WaitGroup
 	for _, p := range t.live {
 		st := w.s.process(p.pid)
-		var diff []span
-		if t.base != w.s && t.base != nil {
-			if old := t.base.process(p.pid); old != nil {
-				diff = diffRuns(old.runs, st.runs, nil)
-			} else {
-				diff = []span{{0, ^uint64(0)}}
-			}
-		}
-		p.diff = diff
+		p.diff = w.differing(p, st)
 		p.writes.shared = p.writes.shared[:0]
-		if len(t.live) == 1 {
-			p.job = p.planMemory(st, diff)
+		alone := len(t.live) == 1
+		if alone {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				p.lookJob = w.look(p, st)
+			}()
+			p.job = p.planMemory(st, p.diff)
 			continue
 		}
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			p.job = p.planMemory(st, diff)
+			p.job, p.lookJob = p.planMemory(st, p.diff), nil
+			if !p.idle() {
+				p.lookJob = w.look(p, st)
+			}
 		}()
 	}
 	wg.Wait()
 	return nil
 }
 
+// differing lists where the wanted state differs from the one that tracking is relative to.
+func (w *rewinder) differing(p *process, st *processState) []span {
+	base := w.t.base
+	if base == w.s || base == nil {
+		return nil
+	}
+	if old := base.process(p.pid); old != nil {
+		return diffRuns(old.runs, st.runs, nil)
+	}
+	return []span{{0, ^uint64(0)}}
+}
+
+// look reads a process's maps and compares its descriptors.
+func (w *rewinder) look(p *process, st *processState) (err error) {
+	if p.lines, err = p.readMaps(); err != nil {
+		return err
+	}
+	return w.t.lookFiles(p, st)
+}
+
+// idle says that a process has not run: nothing was written but what the kernel itself writes.
+func (p *process) idle() bool { return p.job == nil && !p.ran && p.writes.onlyRseq }
+
 // one rewinds one process up to the point where its pages are being copied.
 func (w *rewinder) one(p *process) error {
 	t, st := w.t, w.s.process(p.pid)
 	split := &t.report.Split
-	if p.job == nil && !p.ran && p.writes.onlyRseq {
+	if p.idle() {
 		t.report.IdleProcesses++
-		p.peekFiles(st)
+		if len(t.live) > 1 {
+			p.peekFiles(st)
+		}
 		return nil
+	}
+	if p.lookJob != nil {
+		return p.lookJob
 	}
 	p.ran = true
 	tk := &p.tasks[0]

@@ -15,22 +15,36 @@ import (
 type tracer struct {
 	work chan func()
 	done chan struct{}
-	tid  int // set before the first piece of work
+	tid  int
 }
 
 var errTracerGone = errors.New("the tracing thread has ended")
 
 func startTracer() *tracer {
 	t := &tracer{work: make(chan func()), done: make(chan struct{})}
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		defer close(t.done)
-		t.tid = uapi.Gettid()
-		for f := range t.work {
-			f()
-		}
-	}()
+	started := make(chan struct{})
+	go t.loop(started)
+	<-started
 	return t
+}
+
+// loop serves requests on a thread that ends with the goroutine, since it is never
+// unlocked. The program's first thread would not end: the runtime parks it for ever. So
+// the goroutine that finds itself on it has another one take its place.
+func (t *tracer) loop(started chan struct{}) {
+	runtime.LockOSThread()
+	t.tid = uapi.Gettid()
+	if t.tid == os.Getpid() {
+		go t.loop(started)
+		<-started
+		runtime.UnlockOSThread()
+		return
+	}
+	defer close(t.done)
+	close(started)
+	for f := range t.work {
+		f()
+	}
 }
 
 func (t *tracer) do(f func() error) error {

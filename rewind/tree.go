@@ -41,14 +41,11 @@ type Tree struct {
 
 	report  *Report
 	tids    []int
-	fds     []int
-	present []bool
 	polls   []uapi.PollFd
 	polled  []*descriptor
 	sink    []byte
 	infoBuf []byte
 	live    []*process
-	diffs   []span
 }
 
 // Attach prepares to snapshot a tree. Nothing is done to the processes yet.
