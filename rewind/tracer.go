@@ -34,6 +34,7 @@ func startTracer() *tracer {
 func (t *tracer) loop(started chan struct{}) {
 	runtime.LockOSThread()
 	t.tid = uapi.Gettid()
+	uapi.ExactTimers()
 	if t.tid == os.Getpid() {
 		go t.loop(started)
 		<-started
@@ -75,12 +76,12 @@ func (t *tracer) stop() {
 // errTimeout says that a thread did not reach its stop in time.
 var errTimeout = errors.New("timed out")
 
-// await waits for the next event of one thread. Waiting is by asking again: the
-// kernel has no wait with a deadline, a signal that interrupts one does not exist in a
-// Go program, and a stop takes some microseconds only. The first questions give way to
-// the thread that is waited for; later ones sleep.
+// await waits for the next event of one thread. Waiting is by asking again: the kernel
+// has no wait with a deadline, and a signal that interrupts one does not exist in a Go
+// program. The first questions give way to the thread that is waited for, which has some
+// microseconds' work to do; later ones sleep.
 func await(tid int, deadline time.Time) (uapi.WaitStatus, error) {
-	nap := int64(20_000)
+	nap := int64(10_000)
 	for i := 0; ; i++ {
 		id, st, e := uapi.Wait(tid)
 		switch {
@@ -91,7 +92,7 @@ func await(tid int, deadline time.Time) (uapi.WaitStatus, error) {
 		case id != 0:
 			return st, nil
 		}
-		if i < 200 {
+		if i < 100 {
 			uapi.Yield()
 			continue
 		}
@@ -100,7 +101,7 @@ func await(tid int, deadline time.Time) (uapi.WaitStatus, error) {
 		}
 		uapi.Nap(nap)
 		if nap < 500_000 {
-			nap += nap / 2
+			nap += nap / 4
 		}
 	}
 }

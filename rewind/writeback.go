@@ -40,6 +40,17 @@ func (t *Tree) startCopies(p *process, b *batch) error {
 	return t.launch(p, b, ops)
 }
 
+// mapsMemory says whether calls in a batch make memory fit to be written.
+func (b *batch) mapsMemory() bool {
+	for i := range b.calls {
+		switch b.calls[i].nr {
+		case uapi.SysMmap, uapi.SysMprotect, uapi.SysBrk:
+			return true
+		}
+	}
+	return false
+}
+
 // launch sets up to two threads to work.
 func (t *Tree) launch(p *process, b *batch, ops []copyOp) error {
 	if len(ops) == 0 && len(b.calls) == 0 {
@@ -52,9 +63,10 @@ func (t *Tree) launch(p *process, b *batch, ops []copyOp) error {
 	copy(uapi.View[copyOp](p.shared[pageSize+copyListAt:], maxCopies), ops)
 	split := len(ops)
 	if total > manyCopies && len(p.tasks) > 1 {
-		// Calls that map or give back memory must be over before another thread copies.
-		if err := t.flush(&p.tasks[0], b); err != nil {
-			return err
+		if b.mapsMemory() { // must be over before another thread copies
+			if err := t.flush(&p.tasks[0], b); err != nil {
+				return err
+			}
 		}
 		split = 0
 		for done := uint64(0); split < len(ops) && done < total/2; split++ {
