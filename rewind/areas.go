@@ -20,6 +20,8 @@ const (
 	mapAnon      = 0x20
 	mapGrowsDown = 0x100
 	mapNoReserve = 0x4000
+
+	mapFixedNoReplace = 0x100000
 )
 
 // origin says where the address space at hand comes from.

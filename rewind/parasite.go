@@ -24,7 +24,8 @@ const (
 	firstCode     = 0x2f0000000000 // far from where the kernel puts things by itself
 	codeStep      = 16 << 20
 	firstArena    = 0x200000000000
-	lastReserved  = firstCode + 0x10000000000 // end of what is mapped into processes
+	placesTried   = 16 // and how many places a terabyte apart are tried: something else may lie there
+	placesApart   = 1 << 40
 	injectTimeout = 10 * time.Second
 )
 
@@ -272,19 +273,8 @@ func (t *Tree) infest(p *process, tk *task) error {
 		p.slot = t.nextSlot
 		t.nextSlot++
 	}
-	p.code = firstCode + uint64(p.slot)*codeStep
-	p.data = p.code + pageSize
-	const shared, fixedNoReplace = 1, 0x100010
-	for _, m := range []struct{ at, size, prot, off uint64 }{
-		{p.data, parasiteData, protRead | protWrite, pageSize}, {p.code, pageSize, protRead | protExec, 0},
-	} {
-		at, err := t.stepSyscall(tk, insn, uapi.SysMmap, m.at, m.size, m.prot, shared|fixedNoReplace, uint64(remote), m.off)
-		if err != nil {
-			return err
-		}
-		if uint64(at) != m.at {
-			return fail(ReasonUnexpected, "map the parasite in process %d: %v", p.pid, uapi.Errno(-at))
-		}
+	if err := t.mapParasite(p, tk, insn, uint64(remote)); err != nil {
+		return err
 	}
 	if _, err := t.one(p, tk, uapi.SysClose, uint64(remote)); err != nil {
 		return err
@@ -295,6 +285,32 @@ func (t *Tree) infest(p *process, tk *task) error {
 	return t.equip(p, tk)
 }
 
+// mapParasite finds a place for the parasite and maps it there.
+func (t *Tree) mapParasite(p *process, tk *task, insn, remote uint64) error {
+	var ret int64
+	for try := range uint64(placesTried) {
+		p.code = firstCode + uint64(p.slot)*codeStep + try*placesApart
+		p.data = p.code + pageSize
+		ok := true
+		for _, m := range []struct{ at, size, prot, off uint64 }{
+			{p.data, parasiteData, protRead | protWrite, pageSize}, {p.code, pageSize, protRead | protExec, 0},
+		} {
+			var err error
+			if ret, err = t.stepSyscall(tk, insn, uapi.SysMmap, m.at, m.size, m.prot, mapShared|mapFixedNoReplace, remote, m.off); err != nil {
+				return err
+			}
+			ok = ok && uint64(ret) == m.at
+		}
+		if ok {
+			return nil
+		}
+		if uapi.Errno(-ret) != uapi.EEXIST {
+			break
+		}
+	}
+	return fail(ReasonMemory, "map the parasite in process %d: %v", p.pid, uapi.Errno(-ret))
+}
+
 // disinherit takes away what a process has inherited of its parent's parasite, saved
 // pages and channel, when it was forked while the parent was already prepared.
 func (t *Tree) disinherit(p *process, tk *task) error {
@@ -303,8 +319,17 @@ func (t *Tree) disinherit(p *process, tk *task) error {
 		return err
 	}
 	b := p.batch()
+	foreign := map[uint64]bool{}
+	for _, q := range t.procs {
+		if q != p && q.shared != nil {
+			foreign[inodeOf(q.parasite)] = true
+		}
+		if q != p && q.arena != nil {
+			foreign[inodeOf(q.arena.fd)] = true
+		}
+	}
 	for _, a := range parseMaps(text, nil) {
-		if a.start >= firstArena && a.end <= lastReserved && !p.ours(&a) && strings.HasPrefix(a.name, "/memfd:") {
+		if a.shared && foreign[a.ino] && strings.HasPrefix(a.name, "/memfd:") {
 			b.add(uapi.SysMunmap, a.start, a.end-a.start)
 		}
 	}
@@ -338,6 +363,14 @@ func (t *Tree) shareParasite(p *process, remote int) error {
 	copy(mem, parasiteCode[:])
 	p.shared, p.parasite = mem, fd
 	return nil
+}
+
+func inodeOf(fd int) uint64 {
+	var st uapi.Stat_t
+	if uapi.Fstat(fd, &st) != nil {
+		return 0
+	}
+	return st.Ino
 }
 
 // equip opens the userfaultfd and the channel inside the process and takes them over.
@@ -411,18 +444,22 @@ func (t *Tree) mapArena(p *process, tk *task) error {
 		return err
 	}
 	at := firstArena + uint64(p.slot)*arenaSize
-	const shared, fixedNoReplace, noReserve = 1, 0x100010, 0x4000
-	b := p.batch()
-	m := b.add(uapi.SysMmap, at, arenaSize, protRead, shared|fixedNoReplace|noReserve, uint64(remote), 0)
-	b.add(uapi.SysClose, uint64(remote))
-	if err := t.run(tk, b); err != nil {
-		return err
+	var got int64
+	for range placesTried {
+		if got, err = t.one(p, tk, uapi.SysMmap, at, arenaSize, protRead, mapShared|mapFixedNoReplace|mapNoReserve, uint64(remote), 0); err != nil {
+			return err
+		}
+		if uint64(got) == at || uapi.Errno(-got) != uapi.EEXIST {
+			break
+		}
+		at += placesApart
 	}
-	if got := b.calls[:2][m].ret; uint64(got) != at {
-		return fail(ReasonUnexpected, "map saved pages in process %d: %v", p.pid, uapi.Errno(-got))
+	if uint64(got) != at {
+		return fail(ReasonMemory, "map saved pages in process %d: %v", p.pid, uapi.Errno(-got))
 	}
 	p.arena.at = at
-	return nil
+	_, err = t.one(p, tk, uapi.SysClose, uint64(remote))
+	return err
 }
 
 // sendFd puts a descriptor of ours into the process and gives its number there.
