@@ -180,8 +180,7 @@ func (t *Tree) leadsOutside(d *descriptor) bool {
 	case uapi.AfInet, uapi.AfInet6:
 		return true
 	case uapi.AfUnix:
-		pid := uapi.PeerPid(d.dup)
-		return pid != 0 && t.procs[pid] == nil
+		return uapi.Connected(d.dup) && t.procs[uapi.PeerPid(d.dup)] == nil // 0: in a namespace above this one
 	}
 	return false
 }

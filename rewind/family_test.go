@@ -30,7 +30,9 @@ func TestFamily(t *testing.T) {
 	var f figures
 	made, ended := 0, 0
 	for i := range soak(300) {
-		switch i % 6 {
+		switch i % 7 {
+		case 5:
+			p.ask("y%d", i%3)
 		case 1:
 			p.ask("k%d", i%3)
 		case 2:

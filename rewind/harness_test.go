@@ -92,7 +92,7 @@ func inside(t *testing.T) bool {
 	return false
 }
 
-const testTimeout = "540s"
+const testTimeout = "1h"
 
 // need skips only if a probe says that the kernel or our rights rule a rewind out.
 func need(t *testing.T) {

@@ -14,6 +14,13 @@ func (w *rewinder) population() error {
 	}
 	for _, st := range w.s.procs {
 		p := t.procs[st.pid]
+		if p != nil && len(p.tasks) > 0 && !p.infested() { // it runs another program now
+			if err := t.killAndWait(p.pid); err != nil {
+				return err
+			}
+			p.tasks = p.tasks[:0]
+			t.report.ProcessesEnded++
+		}
 		if p == nil || len(p.tasks) == 0 {
 			w.dead = append(w.dead, st)
 			w.full = true
@@ -31,6 +38,14 @@ func (w *rewinder) population() error {
 			return err
 		}
 	}
+	k := 0
+	for _, p := range t.live {
+		if len(p.tasks) > 0 {
+			t.live[k] = p
+			k++
+		}
+	}
+	t.live = t.live[:k]
 	if t.opt.OwnNamespace && lastPid() != t.lastPid {
 		w.full = true
 	}

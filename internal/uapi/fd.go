@@ -125,6 +125,12 @@ func PeerPid(fd int) int {
 	return int(u.Pid)
 }
 
+// Connected says whether a socket has a peer.
+func Connected(fd int) bool {
+	_, err := unix.Getpeername(fd)
+	return err == nil
+}
+
 // SendFd sends a descriptor over a Unix socket.
 func SendFd(sock, fd int) error {
 	return unix.Sendmsg(sock, []byte{'x'}, unix.UnixRights(fd), nil, unix.MSG_DONTWAIT)

@@ -44,6 +44,7 @@ static void kid(int i) {
   }
   for (long n = 0; read(pairs[i][1], &c, 1) == 1;) {
     if (c == 'x') _exit(3);
+    if (c == 'y') execl("/bin/sleep", "sleep", "1000", (char *)0);
     scribble(i + 1);
     char b[64];
     int l = snprintf(b, sizeof b, "%ld", ++n);
@@ -117,6 +118,17 @@ int main(void) {
       if (write(pairs[line[1] - '0'][0], "x", 1) < 0) return 1;
       waitpid(kids[line[1] - '0'], 0, 0);
       puts("ended");
+      break;
+    case 'y': // a child becomes another program
+      if (write(pairs[line[1] - '0'][0], "y", 1) < 0) return 1;
+      for (;;) {
+        char p[64], exe[64];
+        snprintf(p, sizeof p, "/proc/%d/exe", kids[line[1] - '0']);
+        ssize_t n = readlink(p, exe, sizeof exe);
+        if (n > 5 && !memcmp(exe + n - 5, "sleep", 5)) break;
+        usleep(200);
+      }
+      puts("another");
       break;
     case 's': stray(); puts("stray"); break;
     case 'd': { // descriptors
