@@ -105,35 +105,46 @@ type Browser struct {
 	// turn serialises the public calls: the page has one mouse, one clock and one focus.
 	turn chan struct{}
 
-	mu        sync.Mutex
-	changed   chan struct{}       // closed and replaced when anything below changes
-	tabs      []*page             // guarded by mu; in order of opening
-	active    *page               // guarded by mu
-	fresh     *page               // guarded by mu; opened during this step
-	newTabs   []attached          // guarded by mu; waiting to be set up
-	blocked   []string            // guarded by mu; URLs that a rule stopped in this step
-	notes     []string            // guarded by mu; of this step
-	loads     map[string]download // guarded by mu
-	wanted    string              // guarded by mu; the URL of the window that a page has asked for
-	downloads int                 // guarded by mu; begun so far
-	now       episode             // guarded by mu; windows that open in a step need it
-	closed    bool                // guarded by mu
-	clockless bool                // guarded by mu; the renderer's clock has yet to be stopped
-	orphaned  bool                // guarded by mu; a tab has closed
-	opening   int                 // guarded by mu; tabs that we are making ourselves
-	expecting int                 // guarded by mu; windows that pages have asked for
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when anything below changes
+	closed  bool          // guarded by mu
+	shared                // guarded by mu
 
-	// Only touched by the holder of turn.
+	own   // only touched by the holder of turn
+	stats Stats
+}
+
+// shared is what the reader of events and the calls both change. Nothing in it may refer
+// to what a rewound browser would not know again: Save and Restore copy it whole.
+type shared struct {
+	tabs      []*page // in order of opening
+	active    *page
+	fresh     *page               // opened during this step
+	newTabs   []attached          // waiting to be set up
+	blocked   []string            // URLs that a rule stopped in this step
+	notes     []string            // of this step
+	loads     map[string]download // under way
+	wanted    string              // the URL of the window that a page has asked for
+	downloads int                 // begun so far
+	now       episode             // windows that open in a step need it
+	clockless bool                // the renderer's clock has yet to be stopped
+	orphaned  bool                // a tab has closed
+	tabSeq    int
+	opening   int  // tabs that we are making ourselves
+	expecting int  // windows that pages have asked for
+	settingUp bool // new tabs are being set up
+}
+
+// own is what only calls change. Save and Restore copy it whole.
+type own struct {
 	virtual  float64 // virtual ms since Open
 	start    float64 // virtual at SetEpisode
 	raw      float64 // the page's unpatched Date.now() at SetEpisode
 	mouse    point
 	torn     bool // a call was given up in the middle
-	tabSeq   int
 	last     lastStep
 	held     string // the mouse button that mouse_down holds
 	heldKeys int    // modifiers that keyboard_down holds
-	stats    Stats
 }
 
 // lastStep is what an observation says about the step before it.
@@ -162,7 +173,7 @@ func Open(ctx context.Context, conn *cdp.Conn, cfg Config) (*Browser, error) {
 		cfg:     cfg.withDefaults(),
 		turn:    make(chan struct{}, 1),
 		changed: make(chan struct{}),
-		loads:   map[string]download{},
+		shared:  shared{loads: map[string]download{}},
 	}
 	var key [16]byte
 	if _, err := rand.Read(key[:]); err != nil {

@@ -107,7 +107,8 @@ func (b *Browser) setUpTabs() {
 		err := b.until(context.Background(), "wait for tabs", func() bool {
 			todo, b.newTabs = b.newTabs, nil
 			orphaned, b.orphaned = b.orphaned, false
-			return len(todo) > 0 || orphaned || b.closed
+			b.settingUp = len(todo) > 0 || orphaned
+			return b.settingUp || b.closed
 		})
 		if err != nil {
 			return
@@ -121,7 +122,8 @@ func (b *Browser) setUpTabs() {
 			}
 		}
 		var closed bool
-		if b.read(func() { closed = b.closed }); closed {
+		b.update(func() { closed, b.settingUp = b.closed, false })
+		if closed {
 			return
 		}
 	}

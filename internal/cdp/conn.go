@@ -213,12 +213,13 @@ func (s *Session) Call(ctx context.Context, method string, params, out any) erro
 
 // Pending is a command on its way.
 type Pending struct {
-	conn   *Conn
-	method string
-	id     int64
-	done   chan struct{}
-	result json.RawMessage // set before done is closed
-	err    error           // set before done is closed
+	conn    *Conn
+	method  string
+	session string
+	id      int64
+	done    chan struct{}
+	result  json.RawMessage // set before done is closed
+	err     error           // set before done is closed
 }
 
 func (p *Pending) finish(result json.RawMessage, err error) {
@@ -232,7 +233,7 @@ func (p *Pending) finish(result json.RawMessage, err error) {
 // json.RawMessage (taken as it is) or any value that encodes to an object.
 func (s *Session) Send(method string, params any) *Pending {
 	c := s.conn
-	p := &Pending{conn: c, method: method, id: c.lastID.Add(1), done: make(chan struct{})}
+	p := &Pending{conn: c, method: method, session: s.id, id: c.lastID.Add(1), done: make(chan struct{})}
 	raw, err := encodeParams(params)
 	if err != nil {
 		p.finish(nil, fmt.Errorf("encode parameters of %s: %w", method, err))
@@ -323,6 +324,56 @@ func (p *Pending) Abandon() {
 	delete(p.conn.pending, p.id)
 	p.conn.mu.Unlock()
 	if waiting {
+		p.finish(nil, fmt.Errorf("%s: %w", p.method, context.Canceled))
+	}
+}
+
+// Settle waits until the browser has answered every command. Those of sessions for which
+// skip says true do not count; skip may be nil.
+func (c *Conn) Settle(ctx context.Context, skip func(session string) bool) error {
+	for {
+		p := c.unanswered(skip)
+		if p == nil {
+			return c.Err()
+		}
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return fmt.Errorf("%s is unanswered: %w", p.method, context.Cause(ctx))
+		}
+	}
+}
+
+func (c *Conn) unanswered(skip func(session string) bool) *Pending {
+	var waiting []*Pending
+	c.mu.Lock()
+	for _, p := range c.pending {
+		waiting = append(waiting, p)
+	}
+	c.mu.Unlock()
+	for _, p := range waiting {
+		if skip == nil || !skip(p.session) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Forget drops all that was asked and has not been answered, as if each had been
+// abandoned, and all receivers of events: the browser was put back to a state in which it
+// knows nothing of them.
+func (c *Conn) Forget() {
+	c.mu.Lock()
+	var orphans []*Pending
+	for id, p := range c.pending {
+		orphans = append(orphans, p)
+		delete(c.pending, id)
+	}
+	if c.handlers != nil {
+		clear(c.handlers)
+	}
+	c.mu.Unlock()
+	for _, p := range orphans {
 		p.finish(nil, fmt.Errorf("%s: %w", p.method, context.Canceled))
 	}
 }
