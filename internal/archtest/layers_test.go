@@ -31,7 +31,8 @@ var layers = [][]string{
 	{"internal/browser/browsertest"},
 	{"internal/browser", "internal/postgres/pgtest"},
 	{"internal/postgres"},
-	{"internal/cdp", "internal/sandbox", "internal/yamlfile", "rewind"},
+	{"internal/cdp", "internal/sandbox", "internal/yamlfile"},
+	{"rewind"},
 	{"internal/uapi", "internal/action", "internal/fault", "internal/sys", "internal/version", "gen", "internal/gen"},
 }
 

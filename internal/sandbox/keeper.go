@@ -41,7 +41,11 @@ type keeper struct {
 
 	probes atomic.Int64 // commands run so far
 
-	mu    sync.Mutex
+	rw rewinding
+
+	reaping sync.Mutex // held around waits for any child, and while the children are stopped
+
+	mu    sync.Mutex     // taken after reaping
 	procs map[int]*child // by pid
 	pids  map[int]int    // pid by key
 }
@@ -78,8 +82,8 @@ func keep() error {
 		if err != nil {
 			return nil // the owner has gone
 		}
-		if req.Probe != nil {
-			go k.answer(req, files) // may take seconds
+		if req.takesLong() {
+			go k.answer(req, files)
 			continue
 		}
 		k.answer(req, files)
@@ -121,6 +125,10 @@ func (k *keeper) handle(req request, files []*os.File, reply *message) (pass []*
 	case req.Copy != nil:
 		r := req.Copy
 		err = sys.CopyTree(privatePath(r.From), r.To, sys.Owner{UID: r.UID, GID: r.GID})
+	case req.Snapshot != nil:
+		reply.Rewind, err = k.snapshot(*req.Snapshot)
+	case req.Rewind != nil:
+		reply.Rewind, err = k.rewind(*req.Rewind)
 	case req.Check:
 		// What has ended until now is reported before the answer.
 		for k.reapOne() {
@@ -157,6 +165,7 @@ func (k *keeper) setup(cfg Config, files []*os.File) ([]*os.File, error) {
 	if k.devNull, err = os.OpenFile("/dev/null", os.O_RDWR, 0); err != nil {
 		return nil, fmt.Errorf("open null device: %w", err)
 	}
+	k.rw.dirs = rewindFolders(cfg)
 	root, err := sys.OpenRoot()
 	if err != nil {
 		return nil, err
@@ -252,6 +261,9 @@ func (k *keeper) reap(ended <-chan os.Signal) {
 }
 
 func (k *keeper) reapOne() bool {
+	k.reaping.Lock()
+	defer k.reaping.Unlock()
+	// Held until the end is noted, so that a start in between cannot take the number over.
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var status syscall.WaitStatus
@@ -262,20 +274,32 @@ func (k *keeper) reapOne() bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
+	k.note(pid, status)
+	return true
+}
+
+// ended takes an end that was noticed while the children were stopped.
+func (k *keeper) ended(pid int, status syscall.WaitStatus) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.note(pid, status)
+}
+
+// note reports the end of a child that is waited for. It is called with mu held.
+func (k *keeper) note(pid int, status syscall.WaitStatus) {
 	c := k.procs[pid]
 	if c == nil {
-		return true
+		return
 	}
 	delete(k.procs, pid)
 	delete(k.pids, c.key)
 	if c.exited != nil {
 		c.exited <- status
-		return true
+		return
 	}
 	ev := &exitEvent{Key: c.key, Code: status.ExitStatus()}
 	if status.Signaled() {
 		ev.Signal = status.Signal()
 	}
 	_ = k.ch.send(message{Exit: ev})
-	return true
 }

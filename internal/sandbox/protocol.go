@@ -22,6 +22,9 @@ type request struct {
 	Probe  *Probe         `json:"probe,omitempty"`
 	Copy   *copyRequest   `json:"copy,omitempty"`
 	Check  bool           `json:"check,omitempty"`
+
+	Snapshot *snapshotRequest `json:"snapshot,omitempty"`
+	Rewind   *rewindRequest   `json:"rewind,omitempty"`
 }
 
 type startRequest struct {
@@ -48,6 +51,8 @@ type message struct {
 	Err  string     `json:"err,omitempty"`
 	Pid  int        `json:"pid,omitempty"`
 	Exit *exitEvent `json:"exit,omitempty"`
+
+	Rewind *rewindReply `json:"rewind,omitempty"`
 }
 
 type exitEvent struct {

@@ -1,0 +1,85 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pommelgym/pommel/rewind"
+)
+
+// SnapshotOptions say how a snapshot is taken.
+type SnapshotOptions struct {
+	// Quiet is how long to wait for the processes to become quiet; 0 is the default of package rewind.
+	Quiet time.Duration
+	// Rearm is after how many rewinds writes are tracked afresh; see rewind.Options.
+	Rearm int
+}
+
+// Snapshot saves the state of all processes and files inside, once they are quiet. From
+// then on Rewind puts them back. A *rewind.RefusedError says why that is impossible; the
+// processes go on in any case.
+func (s *Sandbox) Snapshot(ctx context.Context, o SnapshotOptions) (rewind.SnapshotStats, error) {
+	r, err := s.rewindCall(ctx, request{Snapshot: &snapshotRequest{Timeout: timeLeft(ctx), Quiet: o.Quiet, Rearm: o.Rearm}})
+	if err != nil {
+		return rewind.SnapshotStats{}, err
+	}
+	if r.Stats == nil {
+		return rewind.SnapshotStats{}, errors.New("snapshot: the keeper's answer says nothing")
+	}
+	return *r.Stats, nil
+}
+
+// Rewind puts all processes and files back to the snapshot. A *rewind.NeedsRespawnError
+// says that they could not be; unless it says that they are untouched, they have ended.
+func (s *Sandbox) Rewind(ctx context.Context) (*rewind.Report, error) {
+	r, err := s.rewindCall(ctx, request{Rewind: &rewindRequest{Timeout: timeLeft(ctx)}})
+	if err != nil {
+		return nil, err
+	}
+	if r.Report == nil {
+		return nil, errors.New("rewind: the keeper's answer says nothing")
+	}
+	return r.Report, nil
+}
+
+// Verify is Rewind with a comparison of everything before the processes go on.
+func (s *Sandbox) Verify(ctx context.Context) (*rewind.Report, *rewind.Verification, error) {
+	r, err := s.rewindCall(ctx, request{Rewind: &rewindRequest{Timeout: timeLeft(ctx), Verify: true}})
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.Report == nil || r.Proof == nil {
+		return nil, nil, errors.New("verify: the keeper's answer says nothing")
+	}
+	return r.Report, r.Proof, nil
+}
+
+func (s *Sandbox) rewindCall(ctx context.Context, req request) (*rewindReply, error) {
+	a, err := s.call(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	closeAll(a.files)
+	switch r := a.Rewind; {
+	case r == nil:
+		return nil, fmt.Errorf("the keeper's answer lacks what was asked for")
+	case r.Needs != nil:
+		return nil, r.Needs
+	case r.Refused != nil:
+		return nil, r.Refused
+	default:
+		return r, nil
+	}
+}
+
+// unbounded stands for no deadline in requests.
+const unbounded = time.Hour
+
+func timeLeft(ctx context.Context) time.Duration {
+	if at, ok := ctx.Deadline(); ok {
+		return time.Until(at)
+	}
+	return unbounded
+}
