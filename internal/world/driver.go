@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/rewind"
 )
 
 // Driver is one way to bring worlds up and to put them back to where they were then. All
@@ -32,10 +33,22 @@ type ResetReport struct {
 	Reason   string `json:"reason,omitempty"` // of the slow path
 	// Split are the parts of Took.
 	Split map[string]time.Duration `json:"split,omitempty"`
+	// Rewind is what was done in place, if anything was; Verified says that all of it was
+	// then compared with the snapshot.
+	Rewind   *rewind.Report `json:"rewind,omitempty"`
+	Verified bool           `json:"verified,omitempty"`
 }
 
-// Drivers are all drivers, the best first.
-func Drivers() []Driver { return []Driver{Respawn{}} }
+// inPlace is a driver that can put most worlds back within milliseconds. A pool lets it
+// try at once: only a replacement waits for its turn among the starts.
+type inPlace interface {
+	Driver
+	tryReset(ctx context.Context, w *World) (*World, ResetReport, bool)
+	replace(ctx context.Context, w *World, report ResetReport) (*World, ResetReport, error)
+}
+
+// Drivers are all drivers; "auto" takes the first that the host can use.
+func Drivers() []Driver { return []Driver{Respawn{}, Rewind{}} }
 
 // DriverByName finds a driver. "" and "auto" are the best that the host can use.
 func DriverByName(name string) (Driver, error) {

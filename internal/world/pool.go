@@ -345,13 +345,40 @@ func (p *Pool) lost(w *World) {
 // reset puts a used world back. Nil means that the slot has to start a new one.
 func (p *Pool) reset(i int, w *World) *World {
 	p.set(i, starting, nil, nil)
+	d, quick := p.driver.(inPlace)
+	var report ResetReport
+	if quick {
+		fresh, r, ok := d.tryReset(p.ctx, w)
+		if ok {
+			p.noteReset(r, nil)
+			return fresh
+		}
+		report = r
+	}
 	select {
 	case p.starts <- struct{}{}:
 		defer func() { <-p.starts }()
 	case <-p.ctx.Done():
 		return w
 	}
-	fresh, report, err := p.driver.Reset(p.ctx, w)
+	var fresh *World
+	var err error
+	if quick {
+		fresh, report, err = d.replace(p.ctx, w, report)
+	} else {
+		fresh, report, err = p.driver.Reset(p.ctx, w)
+	}
+	p.noteReset(report, err)
+	if err != nil && p.ctx.Err() == nil {
+		p.log.Error("reset failed", "world", p.img.Spec.Name, "error", err)
+	}
+	if err != nil {
+		return nil
+	}
+	return fresh
+}
+
+func (p *Pool) noteReset(report ResetReport, err error) {
 	p.count(func(s *Stats) {
 		s.Resets++
 		s.LastReset = report
@@ -363,13 +390,9 @@ func (p *Pool) reset(i int, w *World) *World {
 			s.LastError = err.Error()
 		}
 	})
-	if err != nil && p.ctx.Err() == nil {
-		p.log.Error("reset failed", "world", p.img.Spec.Name, "error", err)
+	if report.SlowPath && p.ctx.Err() == nil {
+		p.log.Warn("world replaced", "world", p.img.Spec.Name, "reason", report.Reason)
 	}
-	if err != nil {
-		return nil
-	}
-	return fresh
 }
 
 // failed reports a failed start and waits before the next.

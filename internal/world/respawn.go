@@ -25,7 +25,7 @@ func (Respawn) Available(context.Context) error {
 
 // Start brings up a world. It leaves the processor to running episodes where they want it.
 func (Respawn) Start(ctx context.Context, img *Image, progress func(string)) (*World, error) {
-	return start(ctx, img, progress, true)
+	return start(ctx, img, progress, startOptions{background: true})
 }
 
 // Reset replaces the world by a fresh one.

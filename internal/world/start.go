@@ -43,10 +43,15 @@ const startTimeout = 3 * time.Minute
 // loaded. An error names the service that failed and its last output; then nothing is
 // left running. progress may be nil.
 func Start(ctx context.Context, img *Image, progress func(stage string)) (_ *World, err error) {
-	return start(ctx, img, progress, false)
+	return start(ctx, img, progress, startOptions{})
 }
 
-func start(ctx context.Context, img *Image, progress func(stage string), background bool) (_ *World, err error) {
+type startOptions struct {
+	background bool // leave the processor to running episodes where they want it
+	warm       bool // prepare for a snapshot
+}
+
+func start(ctx context.Context, img *Image, progress func(stage string), o startOptions) (_ *World, err error) {
 	if progress == nil {
 		progress = func(string) {}
 	}
@@ -61,9 +66,9 @@ func start(ctx context.Context, img *Image, progress func(stage string), backgro
 	if w.box, err = sandbox.Start(ctx, sandboxConfig(img)); err != nil {
 		return nil, err
 	}
-	w.box.SetBackground(background)
+	w.box.SetBackground(o.background)
 	go w.watchBox()
-	if err := w.boot(ctx, progress); err != nil {
+	if err := w.boot(ctx, progress, o.warm); err != nil {
 		// A service that died during the boot is the better explanation.
 		if cause := w.Cause(); cause != nil && ctx.Err() == nil {
 			err = cause
@@ -118,7 +123,7 @@ func programDirs(img *Image) []string {
 
 // boot starts the browser beside the services: the two do not need each other until the
 // start page is loaded.
-func (w *World) boot(ctx context.Context, progress func(string)) error {
+func (w *World) boot(ctx context.Context, progress func(string), warm bool) error {
 	conn, err := w.launchBrowser(ctx)
 	if err != nil {
 		return err
@@ -138,9 +143,20 @@ func (w *World) boot(ctx context.Context, progress func(string)) error {
 	if err := w.connectJudge(ctx); err != nil {
 		return err
 	}
+	if warm {
+		progress("warming up")
+		if err := w.warmUp(ctx); err != nil {
+			return w.blame(browserName, err)
+		}
+	}
 	progress("loading the start page")
 	if err := w.loadStartPage(ctx); err != nil {
 		return w.blame(browserName, err)
+	}
+	if warm {
+		if err := w.Browser().Collect(ctx); err != nil {
+			return w.blame(browserName, err)
+		}
 	}
 	return w.Check(ctx)
 }

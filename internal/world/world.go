@@ -22,6 +22,7 @@ type World struct {
 
 	judge *postgres.Judge
 	setup *postgres.SetupConn
+	saved *saved // what driver rewind needs; only its Start and Reset touch it
 
 	lost   chan struct{}
 	closed chan struct{}
@@ -142,14 +143,38 @@ func (w *World) run(ctx context.Context, p sandbox.Process, extra ...*os.File) (
 	w.procs[p.Name] = proc
 	w.order = append(w.order, p.Name)
 	w.mu.Unlock()
-	go func() {
-		select {
-		case <-proc.Done():
-			w.lose(deathOf(proc))
-		case <-w.closed:
-		}
-	}()
+	go w.watchProc(proc)
 	return proc, nil
+}
+
+func (w *World) watchProc(proc *sandbox.Proc) {
+	select {
+	case <-proc.Done():
+		w.lose(deathOf(proc))
+	case <-w.closed:
+	}
+}
+
+// renew hands everything over to a new World. Who still holds the old one finds it closed,
+// whatever becomes of the processes.
+func (w *World) renew() *World {
+	n := newWorld(w.img)
+	n.box, n.judge, n.setup, n.saved = w.box, w.judge, w.setup, w.saved
+	w.once.Do(func() {
+		w.mu.Lock()
+		w.ended = true
+		n.procs, n.order = w.procs, w.order
+		b, conn := w.browser, w.conn
+		w.mu.Unlock()
+		close(w.closed)
+		w.lose(fault.New(fault.WorldLost, "the world was closed"))
+		go n.watchBox()
+		for _, p := range n.procs {
+			go n.watchProc(p)
+		}
+		n.setBrowser(b, conn)
+	})
+	return n
 }
 
 func deathOf(p *sandbox.Proc) error {

@@ -1,0 +1,245 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/pommelgym/pommel/internal/browser"
+	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/sandbox"
+	"github.com/pommelgym/pommel/rewind"
+)
+
+// Rewind resets a world in place: memory, files, descriptors and threads of all its
+// processes go back to the moment before the first episode, within milliseconds. Where that
+// fails, the world is respawned.
+type Rewind struct {
+	// VerifyEvery, if positive, has each Nth reset of a world compared with the snapshot,
+	// byte for byte, before the world goes on.
+	VerifyEvery int
+}
+
+const (
+	// rewindTimeout bounds a reset in place; beyond it a new world is the faster way.
+	rewindTimeout = 10 * time.Second
+	// restTimeout bounds the wait for calls that are still under way when a world comes back.
+	restTimeout = 3 * time.Second
+	// rearm is after how many rewinds writes are tracked afresh: pages that most episodes
+	// write cost no page fault in between.
+	rearm = 20
+)
+
+// saved is what a world needs to be put back.
+type saved struct {
+	browser *browser.State
+	stats   rewind.SnapshotStats
+	// refused is why no snapshot could be taken; then every reset is a respawn.
+	refused error
+	resets  int
+}
+
+// Name is "rewind".
+func (Rewind) Name() string { return "rewind" }
+
+// Available tries what the kernel must be able to do.
+func (Rewind) Available(ctx context.Context) error {
+	if err := (Respawn{}).Available(ctx); err != nil {
+		return err
+	}
+	if runtime.GOARCH != "amd64" {
+		return fault.New(fault.Unsupported, "the driver rewind does not exist for %s", runtime.GOARCH).WithHint("use --driver respawn")
+	}
+	var lacks []string
+	for _, f := range rewind.Probe() {
+		if f.State == rewind.No && (f.Required || f.Name == "ptrace_suspend_seccomp" || f.Name == "fanotify_dfid_name") {
+			lacks = append(lacks, f.Name+": "+f.Reason)
+		}
+	}
+	if len(lacks) > 0 {
+		return fault.New(fault.Unsupported, "this host cannot rewind worlds: %s", strings.Join(lacks, "; ")).
+			WithHint("Linux 6.7 or later and CAP_SYS_ADMIN are needed; --driver respawn works without")
+	}
+	return nil
+}
+
+// Start brings up a world as Respawn does, lets it do once what episodes will do, and
+// saves it. A world that cannot be saved is handed out all the same: its resets are respawns.
+func (Rewind) Start(ctx context.Context, img *Image, progress func(string)) (_ *World, err error) {
+	w, err := start(ctx, img, progress, startOptions{background: true, warm: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = w.Close()
+		}
+	}()
+	if progress != nil {
+		progress("taking the snapshot")
+	}
+	if err := w.save(ctx); err != nil {
+		return nil, fmt.Errorf("save world %s: %w", img.Spec.Name, err)
+	}
+	return w, nil
+}
+
+// save takes the snapshot with every connection open and at rest.
+func (w *World) save(ctx context.Context) error {
+	if err := w.judge.Mark(ctx); err != nil {
+		return err
+	}
+	held, release, err := w.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	w.saved = &saved{browser: held.Save()}
+	w.saved.stats, err = w.box.Snapshot(ctx, sandbox.SnapshotOptions{Rearm: rearm})
+	if errors.Is(err, rewind.ErrRefused) {
+		w.saved.refused = err
+		return nil
+	}
+	return err
+}
+
+// hold brings browser and connections to rest and keeps others from using them.
+func (w *World) hold(ctx context.Context) (_ *browser.Held, release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, restTimeout)
+	defer cancel()
+	held, err := w.Browser().Hold(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	releases := []func(){held.Release}
+	release = func() {
+		for _, f := range releases {
+			f()
+		}
+	}
+	for _, hold := range []func(context.Context) (func(), error){w.judge.Hold, w.setup.Hold} {
+		f, err := hold(ctx)
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		releases = append(releases, f)
+	}
+	return held, release, nil
+}
+
+// Reset puts the world back in place, or replaces it by a fresh one.
+func (d Rewind) Reset(ctx context.Context, w *World) (*World, ResetReport, error) {
+	fresh, report, ok := d.tryReset(ctx, w)
+	if ok {
+		return fresh, report, nil
+	}
+	return d.replace(ctx, w, report)
+}
+
+// tryReset puts the world back in place. When it cannot, the report says why, and the
+// world is good for nothing but to be replaced.
+func (d Rewind) tryReset(ctx context.Context, w *World) (*World, ResetReport, bool) {
+	report := ResetReport{Driver: d.Name(), Split: map[string]time.Duration{}}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, rewindTimeout)
+	defer cancel()
+	err := w.rewind(ctx, d.VerifyEvery, &report)
+	report.Took = time.Since(began)
+	if err != nil {
+		report.SlowPath, report.Reason = true, reasonOf(err)
+		return nil, report, false
+	}
+	fresh := w.renew()
+	return fresh, report, true
+}
+
+// reasonOf is one line: reports are counted by it.
+func reasonOf(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// replace starts a new world for one that could not be put back.
+func (d Rewind) replace(ctx context.Context, w *World, report ResetReport) (*World, ResetReport, error) {
+	began := time.Now()
+	_ = w.Close() // what cannot be cleaned up is left to the sweep of the next start
+	report.Split["end"] = time.Since(began)
+	fresh, err := d.Start(ctx, w.img, nil)
+	report.Split["start"] = time.Since(began) - report.Split["end"]
+	report.Took += time.Since(began)
+	return fresh, report, err
+}
+
+// rewind puts the processes back and then this side of each connection with them.
+func (w *World) rewind(ctx context.Context, verifyEvery int, report *ResetReport) error {
+	if err := w.rewindable(ctx); err != nil {
+		return err
+	}
+	lap := lapper(report)
+	held, release, err := w.hold(ctx)
+	if err != nil {
+		return err
+	}
+	lap("hold")
+	held.Forget()
+	w.saved.resets++
+	report.Verified = verifyEvery > 0 && w.saved.resets%verifyEvery == 0
+	err = w.rewindBox(ctx, report)
+	lap("rewind")
+	if err == nil {
+		err = held.Restore(ctx, w.saved.browser)
+	}
+	release()
+	lap("browser")
+	if err != nil {
+		return err
+	}
+	if err := w.judge.Rewound(ctx); err != nil {
+		return err
+	}
+	if err := w.judge.Mark(ctx); err != nil {
+		return err
+	}
+	lap("judge")
+	return w.settledCause()
+}
+
+// lapper returns a function that notes the time since the last note under a name.
+func lapper(report *ResetReport) func(string) {
+	mark := time.Now()
+	return func(name string) {
+		now := time.Now()
+		report.Split[name] = now.Sub(mark)
+		mark = now
+	}
+}
+
+// rewindable says why a world cannot even be tried.
+func (w *World) rewindable(ctx context.Context) error {
+	if w.saved == nil {
+		return errors.New("the world has no snapshot")
+	}
+	if w.saved.refused != nil {
+		return w.saved.refused
+	}
+	return w.Check(ctx)
+}
+
+func (w *World) rewindBox(ctx context.Context, report *ResetReport) (err error) {
+	if !report.Verified {
+		report.Rewind, err = w.box.Rewind(ctx)
+		return err
+	}
+	var proof *rewind.Verification
+	if report.Rewind, proof, err = w.box.Verify(ctx); err != nil {
+		return err
+	}
+	if !proof.OK() {
+		return fmt.Errorf("the rewound world differs from its snapshot in %d places, first: %s", proof.Count, proof.Differences[0])
+	}
+	return nil
+}
