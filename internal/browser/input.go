@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/pommelgym/pommel/internal/cdp"
 )
@@ -78,11 +79,26 @@ func (p *page) hover(ctx context.Context, at point, buttons, modifiers int) erro
 	if move == nil {
 		return nil
 	}
-	if err := p.frame(ctx); err != nil {
-		return err
+	for {
+		if err := p.frame(ctx); err != nil {
+			return err
+		}
+		// The frame and the move take different ways to the page. A frame that came first, as
+		// happens after a screenshot, answers nothing, and the move waits for the next one.
+		timer := time.NewTimer(moveWait)
+		select {
+		case <-move.Done():
+		case <-ctx.Done():
+		case <-timer.C:
+			continue
+		}
+		timer.Stop()
+		return p.awaitInput(ctx, move)
 	}
-	return p.awaitInput(ctx, move)
 }
+
+// moveWait is how long, in real time, a frame gets to bring the pointer to the page.
+const moveWait = 50 * time.Millisecond
 
 // insertText types text in one go, as an input method does.
 func (p *page) insertText(ctx context.Context, text string) error {
