@@ -368,6 +368,9 @@ func (w *rewinder) one(p *process) error {
 	return err
 }
 
+// smallSet is the number of written pages below which tracking is always started afresh.
+const smallSet = 256
+
 // finish waits for the copies of a process and starts tracking afresh when it is time.
 func (w *rewinder) finish(p *process) error {
 	split := &w.t.report.Split
@@ -375,7 +378,9 @@ func (w *rewinder) finish(p *process) error {
 		return err
 	}
 	w.lap(&split.Write)
-	if p.sinceArm++; p.sinceArm >= w.t.opt.Rearm {
+	// Small sets are tracked afresh at once: it costs little, and only so does it show when a process has not run.
+	small := p.writes.written+p.writes.zeroed < smallSet
+	if p.sinceArm++; small || p.sinceArm >= w.t.opt.Rearm {
 		p.sinceArm = 0
 		if err := p.rearmWritten(); err != nil {
 			return err
