@@ -170,14 +170,15 @@ func (p *process) eachRegion(start, end uint64, sel uapi.PmScanArg, visit func(u
 // capturePrivate saves the pages of a private area.
 func (t *Tree) capturePrivate(p *process, st *processState, a *area, cur *cursor) error {
 	return p.eachRegion(a.start, a.end, present, func(r uapi.PageRegion) error {
-		if !exists(r.Categories) && len(cur.runs) == 0 {
+		here := exists(r.Categories) || a.ino == 0 // only in mappings of files the kernel leaves notes
+		if !here && len(cur.runs) == 0 {
 			return nil
 		}
 		a.saved = true
 		st.pages += int((r.End - r.Start) >> pageShift)
 		for at := r.Start; at < r.End; {
 			old, upto := cur.find(at, r.End)
-			if old == nil && !exists(r.Categories) {
+			if old == nil && !here {
 				at = upto
 				continue
 			}

@@ -42,7 +42,7 @@ func (t *Tree) rewind(ctx context.Context, s *Snapshot, verify bool) (*Report, *
 		return w.run()
 	})
 	if err == nil {
-		t.base = s
+		t.base, t.tainted = s, false
 		return t.report, w.proof, nil
 	}
 	p := asProblem(err)
@@ -146,6 +146,9 @@ func (w *rewinder) run() error {
 }
 
 func (w *rewinder) fromFiles() map[string]*entry {
+	if w.t.tainted {
+		return map[string]*entry{} // so that every file counts as different
+	}
 	if w.t.base == w.s || w.t.base == nil {
 		return nil
 	}
@@ -300,6 +303,9 @@ func (w *rewinder) scanAll() error {
 // differing lists where the wanted state differs from the one that tracking is relative to.
 func (w *rewinder) differing(p *process, st *processState) []span {
 	base := w.t.base
+	if w.t.tainted {
+		return []span{{0, ^uint64(0)}}
+	}
 	if base == w.s || base == nil {
 		return nil
 	}

@@ -27,6 +27,7 @@ type Tree struct {
 	base    *Snapshot // the state that tracking is relative to
 	target  *Snapshot // the state that is being put back
 	snaps   map[*Snapshot]bool
+	tainted bool // a snapshot failed half-way: what was written since base is not known any more
 	epoch   uint32
 	lastPid int
 
