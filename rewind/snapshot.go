@@ -163,6 +163,9 @@ func (t *Tree) stopTree() error {
 		if err := t.stopAll(fresh, keepSignals); err != nil {
 			return err
 		}
+		if err := t.checkFilters(fresh); err != nil {
+			return err
+		}
 		next = next[:0]
 		for _, p := range t.live {
 			next = children(p.pid, next)

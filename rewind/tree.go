@@ -84,21 +84,13 @@ func Attach(opt Options) (*Tree, error) {
 		return nil, fmt.Errorf("attach: %w", err)
 	}
 	t.tracer = startTracer()
-	t.seizeOptions = seizeOptions()
+	t.seizeOptions = uapi.PtraceOSuspendSeccomp
 	return t, nil
 }
 
 func refuse(err error) error {
 	p := asProblem(err)
 	return &RefusedError{Reason: p.reason, Detail: p.text}
-}
-
-// seizeOptions asks for filters of system calls to be suspended, if this program may.
-func seizeOptions() uint64 {
-	if f := probeSuspendSeccomp(); f.State == Yes {
-		return uapi.PtraceOSuspendSeccomp
-	}
-	return 0
 }
 
 // Close lets go of the tree, which goes on running from where it is, and frees all snapshots.
