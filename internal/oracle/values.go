@@ -8,10 +8,9 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
-
-	"github.com/pommelgym/pommel/internal/action"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/pommelgym/pommel/internal/action"
 	"github.com/pommelgym/pommel/internal/task"
 )
 
