@@ -53,12 +53,13 @@ lint: ## golangci-lint with the layer rules
 	@mkdir -p .tmp/bin && GOBIN=$(CURDIR)/.tmp/bin go install -modfile=tools/go.mod github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@.tmp/bin/golangci-lint run ./...
 
-gen: ## regenerate code from proto/ (needs protoc 3.21: apt-get install protobuf-compiler)
+gen: ## regenerate code from proto/ and docs/actions.md (needs protoc: apt-get install protobuf-compiler)
 	@command -v protoc >/dev/null || { echo "gen: please install protobuf-compiler" >&2; exit 3; }
 	@mkdir -p .tmp/bin && GOBIN=$(CURDIR)/.tmp/bin go install google.golang.org/protobuf/cmd/protoc-gen-go connectrpc.com/connect/cmd/protoc-gen-connect-go
 	@protoc -I proto --plugin=.tmp/bin/protoc-gen-go --plugin=.tmp/bin/protoc-gen-connect-go \
 	  --go_out=gen --go_opt=module=github.com/pommelgym/pommel/gen \
 	  --connect-go_out=gen --connect-go_opt=module=github.com/pommelgym/pommel/gen,simple pommel/v1/gym.proto
+	@go run ./cmd/pommel actions --markdown > docs/actions.md
 
 install: setup ## install pommel to /usr/local/bin and its worlds to /usr/local/share/pommel
 	@go build $(GOFLAGS_BUILD) -o /usr/local/bin/pommel ./cmd/pommel

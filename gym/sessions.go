@@ -6,7 +6,7 @@ import (
 )
 
 // Sessions is what a server needs of a Gym: episodes by id, held by leases, safe
-// to retry. Table implements it.
+// to retry. Table implements it over a Gym.
 type Sessions interface {
 	// Reset starts an episode. A repeated requestID (if not "") returns the first answer.
 	Reset(ctx context.Context, r SessionRequest) (*Result, error)

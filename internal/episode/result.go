@@ -11,6 +11,8 @@ type Request struct {
 	Task string
 	Seed int64
 	View browser.View
+	// MaxSteps, if above 0, takes the place of the task's own step limit.
+	MaxSteps int
 	// Client is the caller's name, for logs and traces.
 	Client string
 }

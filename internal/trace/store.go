@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -218,6 +219,9 @@ func (s *Store) prune() {
 
 func episodeNames(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nothing was recorded yet
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list traces: %w", err)
 	}

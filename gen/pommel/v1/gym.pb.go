@@ -428,7 +428,9 @@ type ResetRequest struct {
 	// How long to wait for a free world, in milliseconds; 0 is the server's default, -1 not at all.
 	WaitMs int64 `protobuf:"varint,7,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
 	// Lease to use instead of the server's default, in milliseconds, at most the server's maximum.
-	LeaseMs       int64 `protobuf:"varint,8,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	LeaseMs int64 `protobuf:"varint,8,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	// Step limit in place of the task's own; 0 keeps the task's.
+	MaxSteps      int32 `protobuf:"varint,9,opt,name=max_steps,json=maxSteps,proto3" json:"max_steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -515,6 +517,13 @@ func (x *ResetRequest) GetWaitMs() int64 {
 func (x *ResetRequest) GetLeaseMs() int64 {
 	if x != nil {
 		return x.LeaseMs
+	}
+	return 0
+}
+
+func (x *ResetRequest) GetMaxSteps() int32 {
+	if x != nil {
+		return x.MaxSteps
 	}
 	return 0
 }
@@ -2219,7 +2228,7 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\n" +
 	"screenshot\x18\x04 \x01(\tR\n" +
 	"screenshot\x12\x19\n" +
-	"\bmax_text\x18\x05 \x01(\x05R\amaxText\"\xf6\x01\n" +
+	"\bmax_text\x18\x05 \x01(\x05R\amaxText\"\x93\x02\n" +
 	"\fResetRequest\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
 	"\x04seed\x18\x02 \x01(\x03R\x04seed\x12#\n" +
@@ -2229,7 +2238,8 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"request_id\x18\x05 \x01(\tR\trequestId\x12.\n" +
 	"\x13previous_episode_id\x18\x06 \x01(\tR\x11previousEpisodeId\x12\x17\n" +
 	"\await_ms\x18\a \x01(\x03R\x06waitMs\x12\x19\n" +
-	"\blease_ms\x18\b \x01(\x03R\aleaseMs\"\xaf\x01\n" +
+	"\blease_ms\x18\b \x01(\x03R\aleaseMs\x12\x1b\n" +
+	"\tmax_steps\x18\t \x01(\x05R\bmaxSteps\"\xaf\x01\n" +
 	"\rResetResponse\x12\x1d\n" +
 	"\n" +
 	"episode_id\x18\x01 \x01(\tR\tepisodeId\x12 \n" +

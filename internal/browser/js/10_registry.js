@@ -106,6 +106,15 @@
     return !!m && byPrefix.has(m[1]) && number(m[2]) < byPrefix.get(m[1]).nextFrame;
   };
 
-  // For the observation pass, which knows the frame it is in.
-  P.registry = {main, ids, bidIn, frameOf, frameIn, isFrame};
+  // enter tells this world that its document is shown in the frame of that prefix, which
+  // belongs to a page that it cannot reach.
+  const enter = (prefix) => {
+    if (main.prefix === prefix) return;
+    byPrefix.delete(main.prefix);
+    main.prefix = prefix;
+    byPrefix.set(prefix, main);
+  };
+
+  // For the observation pass.
+  P.registry = {ids, enter, isFrame};
 })();

@@ -1,0 +1,294 @@
+"""The Gymnasium environment."""
+
+from __future__ import annotations
+
+import copy
+import io
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from .client import Client
+from .errors import InfrastructureError, InvalidArgument, NotFound, PommelError
+from .session import Session
+from .spaces import Action, Records, Unicode
+from .types import Observation, Result, Screenshot, Task, View
+
+# Which seeds belong to which split, by their last digit.
+_SPLITS = {"train": range(0, 7), "validation": range(7, 9), "test": range(9, 10)}
+_LOST_RESETS = 3
+
+
+class PommelEnv(gymnasium.Env[dict[str, Any], str]):
+    """A task on a real application in a real browser, paid by rows of its database.
+
+    Actions are strings, see `pommel.spaces.Action`. Observations are dicts:
+
+    ======================  ==================================================================
+    goal                    what the agent is asked to do
+    text                    the page as an accessibility-style tree, one node a line
+    url, title              of the active tab
+    tabs                    list of dicts: index, url, title, active
+    dialog                  "type: message" of an open JavaScript dialog, or ""
+    last_action             the action before this observation
+    last_action_error       "kind: message" when it did not work, or ""
+    elements                with ``elements=True``: list of dicts, one an element
+    html                    with ``html=True``: the page's HTML
+    screenshot              with ``screenshot=True``: uint8 array of height x width x 3
+    ======================  ==================================================================
+
+    ``info`` is for the trainer: task, seed, split, success, potential, stages, collateral,
+    observation_hash, infeasible, messages, notes, void. Everything of the last answer,
+    with timing and the judge's verdict, stands in `last_result`.
+
+    A fault of the infrastructure raises `pommel.InfrastructureError`; it is never a reward.
+
+    Args:
+        address: Of the server; None is $POMMEL_ADDRESS, or else http://127.0.0.1:7777.
+        task: Id of the task. None draws one of the server's tasks at each reset.
+        world: Refuse a server that runs another world.
+        split: Which tasks and seeds are drawn when they are not given: train, validation, test,
+            or "" for all.
+        difficulty: Of the tasks that are drawn: easy, medium, hard, or "" for all.
+        elements, html, screenshot: Optional parts of the observation.
+        viewport: Size of the world's browser window; needed for the screenshot's space.
+        max_text: Bound of the text in bytes; 0 is the server's default.
+        max_steps: Step limit in place of the task's own; 0 keeps the task's.
+        render_mode: "rgb_array" or None.
+        wait: Seconds to wait for a free world; None is the server's default.
+        lease: Seconds that this caller may be silent; None is the server's default.
+        heartbeat: Renew the lease in the background for as long as this process lives.
+        on_lost: "raise", or "truncate" for vector environments that must not stop: the episode
+            ends with reward NaN, truncated, and info["void"] True; a reset is tried again.
+        token, timeout, retries, ssl_context: See `pommel.Client`.
+        name: This caller's name in the server's logs and traces.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 2}
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        task: str | None = None,
+        world: str | None = None,
+        split: str = "train",
+        difficulty: str = "",
+        elements: bool = False,
+        html: bool = False,
+        screenshot: bool = False,
+        viewport: tuple[int, int] = (1280, 720),
+        max_text: int = 0,
+        max_steps: int = 0,
+        render_mode: str | None = None,
+        wait: float | None = None,
+        lease: float | None = None,
+        heartbeat: bool = True,
+        on_lost: str = "raise",
+        token: str | None = None,
+        timeout: float = 180.0,
+        retries: int = 5,
+        ssl_context: Any = None,
+        name: str = "",
+    ) -> None:
+        _check("split", split, ("", *_SPLITS))
+        _check("on_lost", on_lost, ("raise", "truncate"))
+        _check("render_mode", render_mode, (None, "rgb_array"))
+        if screenshot or render_mode:
+            _pillow()
+        self.render_mode = render_mode
+        self.task, self.world, self.split, self.difficulty = task, world, split, difficulty
+        self.viewport = (int(viewport[0]), int(viewport[1]))
+        self.on_lost = on_lost
+        self._elements, self._html, self._screenshot = elements, html, screenshot
+        self._max_steps, self._wait, self._lease = max_steps, wait, lease
+        view = View(elements=elements, html=html, screenshot="png" if screenshot else "", max_text=max_text)
+        client = Client(address, token=token, timeout=timeout, retries=retries, ssl_context=ssl_context)
+        self.session = Session(client, view=view, name=name, heartbeat=heartbeat)
+        self.last_result: Result | None = None
+        self._tasks: list[Task] | None = None
+        self._checked = False
+        self._last_seen: dict[str, Any] | None = None
+        self.action_space = Action(viewport=self.viewport)
+        self.observation_space = self._space()
+
+    def _space(self) -> gymnasium.spaces.Dict:
+        parts: dict[str, gymnasium.Space[Any]] = {
+            k: Unicode() for k in ("goal", "text", "url", "title", "dialog", "last_action", "last_action_error")
+        }
+        parts["tabs"] = Records()
+        if self._elements:
+            parts["elements"] = Records()
+        if self._html:
+            parts["html"] = Unicode()
+        if self._screenshot:
+            width, height = self.viewport
+            parts["screenshot"] = gymnasium.spaces.Box(0, 255, (height, width, 3), np.uint8)
+        return gymnasium.spaces.Dict(parts)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: Seed of the episode. None draws one of the split, repeatably after a reset with a seed.
+            options: "task" chooses the task of this episode, "max_steps" its step limit.
+        """
+        super().reset(seed=seed)
+        options = options or {}
+        unknown = set(options) - {"task", "max_steps"}
+        if unknown:
+            raise InvalidArgument(f"reset has no options {sorted(unknown)}", "it takes task and max_steps")
+        self._check_world()
+        task = options.get("task") or self.task or self._draw_task()
+        episode_seed = self._draw_seed() if seed is None else int(seed)
+        max_steps = int(options.get("max_steps", self._max_steps))
+        for attempt in range(1, _LOST_RESETS + 1):
+            try:
+                result = self.session.reset(
+                    task, episode_seed, wait=self._wait, lease=self._lease, max_steps=max_steps
+                )
+                break
+            except InfrastructureError:
+                if self.on_lost == "raise" or attempt == _LOST_RESETS:
+                    raise
+        return self._observation(result), self._info(result)
+
+    def step(self, action: str) -> tuple[dict[str, Any], SupportsFloat, bool, bool, dict[str, Any]]:
+        """Perform one action string."""
+        if not isinstance(action, str):
+            raise InvalidArgument(f"the action is a {type(action).__name__}", "want a string, such as 'noop()'")
+        try:
+            result = self.session.step(action)
+        except InfrastructureError as e:
+            if self.on_lost == "raise":
+                raise
+            return self._void(e)
+        obs = self._observation(result)
+        return obs, result.reward, result.terminated, result.truncated, self._info(result)
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """Take a picture of the page as it is now; costs no step."""
+        if self.render_mode is None:
+            return None
+        seen = self.session.observe(View(screenshot="png", max_text=1024))
+        if seen.screenshot is None:
+            raise PommelError("the server sent no screenshot")
+        return _pixels(seen.screenshot)
+
+    def close(self) -> None:
+        """Free the world. Closing twice is no error."""
+        self.session.close()
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The server's tasks of the split and difficulty."""
+        if self._tasks is None:
+            self._tasks = self.session.client.tasks(self.split, self.difficulty)
+        return list(self._tasks)
+
+    def _check_world(self) -> None:
+        if self._checked or self.world is None:
+            return
+        runs = self.session.client.server().world
+        if runs != self.world:
+            raise InvalidArgument(
+                f"the server at {self.session.client.address} runs world {runs!r}, not {self.world!r}",
+                f"start one with `pommel serve --world {self.world}`",
+            )
+        self._checked = True
+
+    def _draw_task(self) -> str:
+        tasks = self.tasks
+        if not tasks:
+            raise NotFound(
+                f"the server has no task of split {self.split!r} and difficulty {self.difficulty!r}",
+                'give task=, or split=""',
+            )
+        return tasks[int(self.np_random.integers(len(tasks)))].id
+
+    def _draw_seed(self) -> int:
+        tens = int(self.np_random.integers(1 << 27)) * 10
+        digits = _SPLITS.get(self.split, range(10))
+        return tens + int(digits[int(self.np_random.integers(len(digits)))])
+
+    def _observation(self, result: Result) -> dict[str, Any]:
+        self.last_result = result
+        o = result.observation
+        obs: dict[str, Any] = {
+            "goal": result.instruction,
+            "text": o.text,
+            "url": o.url,
+            "title": o.title,
+            "dialog": o.dialog,
+            "last_action": o.last_action,
+            "last_action_error": o.last_action_error,
+            "tabs": o.tabs,
+        }
+        if self._elements:
+            obs["elements"] = o.elements
+        if self._html:
+            obs["html"] = o.html
+        if self._screenshot:
+            obs["screenshot"] = self._picture(o)
+        if self.on_lost == "truncate":
+            self._last_seen = dict(obs)
+        return obs
+
+    def _picture(self, o: Observation) -> NDArray[np.uint8]:
+        if o.screenshot is None:
+            raise PommelError("the server sent no screenshot", "it may have been too large; see `truncated`")
+        width, height = self.viewport
+        pixels = _pixels(o.screenshot)
+        if pixels.shape != (height, width, 3):
+            raise InvalidArgument(
+                f"the screenshot is {pixels.shape[1]}x{pixels.shape[0]}, the environment expects {width}x{height}",
+                f"pass viewport=({pixels.shape[1]}, {pixels.shape[0]})",
+            )
+        return pixels
+
+    def _info(self, result: Result) -> dict[str, Any]:
+        i = result.info
+        # No times and no ids in here: a repeated episode has equal infos.
+        return {
+            "task": i.task,
+            "seed": i.seed,
+            "split": i.split,
+            "success": i.success,
+            "potential": i.potential,
+            "stages": dict(i.stages),
+            "collateral": list(i.collateral),
+            "observation_hash": i.observation_hash,
+            "infeasible": i.infeasible,
+            "messages": list(i.messages),
+            "notes": list(i.notes),
+            "void": False,
+        }
+
+    def _void(self, e: InfrastructureError) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """End a void episode in the form that Gymnasium has for it."""
+        if self._last_seen is None:
+            raise e
+        info = {"void": True, "error": e.kind, "error_message": str(e), "success": False}
+        return copy.deepcopy(self._last_seen), float("nan"), False, True, info
+
+
+def _check(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if value not in allowed:
+        raise InvalidArgument(f"{name} is {value!r}", f"want one of {', '.join(map(repr, allowed))}")
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as e:
+        raise ImportError("screenshots need Pillow: pip install 'pommel[image]'") from e
+    return Image
+
+
+def _pixels(shot: Screenshot) -> NDArray[np.uint8]:
+    with _pillow().open(io.BytesIO(shot.data)) as image:
+        return np.array(image.convert("RGB"), dtype=np.uint8)

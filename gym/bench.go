@@ -1,0 +1,73 @@
+package gym
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/pommelgym/pommel/internal/fault"
+)
+
+// BenchAction is one action that benchmarks make again and again.
+type BenchAction struct {
+	Name string
+	Do   string
+}
+
+// BenchPlan is what a world's author named as typical work: see bench in world.yaml.
+type BenchPlan struct {
+	Task    string
+	URL     string
+	Actions []BenchAction
+}
+
+// Nth is the i-th action of an endless round; each begins by going to the plan's page.
+func (p BenchPlan) Nth(i int) string {
+	if i %= len(p.Actions) + 1; i > 0 {
+		return p.Actions[i-1].Do
+	}
+	return fmt.Sprintf("goto(%q)", p.URL)
+}
+
+// Bench is the plan in the world's world.yaml.
+func (g *Gym) Bench() (BenchPlan, error) {
+	b := g.spec.Bench
+	if len(b.Actions) == 0 {
+		return BenchPlan{}, fault.New(fault.InvalidArgument, "world %s names no bench in its world.yaml", g.spec.Name).
+			WithHint("add bench: {task, url, actions: [{name, do}]}; see docs/worlds.md")
+	}
+	p := BenchPlan{Task: b.Task, URL: b.URL}
+	for _, a := range b.Actions {
+		p.Actions = append(p.Actions, BenchAction{Name: a.Name, Do: a.Do})
+	}
+	return p, nil
+}
+
+// Settled waits until no world is being started.
+func (g *Gym) Settled(ctx context.Context) error { return g.pool.Settled(ctx) }
+
+// Usage is what one world takes.
+type Usage struct {
+	MemoryMB  float64
+	Processes int
+	Threads   int
+}
+
+// Usage measures the worlds that are up now and returns their mean.
+func (g *Gym) Usage() Usage {
+	u := g.pool.Usage()
+	return Usage{MemoryMB: u.MemoryMB, Processes: u.Processes, Threads: u.Threads}
+}
+
+// CPUTime is the CPU that this process, the worlds that have ended and those that run have used.
+func (g *Gym) CPUTime() time.Duration {
+	sum := g.pool.Usage().CPU * time.Duration(len(g.pool.Worlds()))
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if syscall.Getrusage(who, &u) == nil {
+			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+	}
+	return sum
+}

@@ -1,0 +1,16 @@
+package browser
+
+import "context"
+
+// EvalPage evaluates in the page's own world: tests read there what truly happened.
+func (b *Browser) EvalPage(ctx context.Context, expr string, out any) error {
+	p, err := b.tab(ctx)
+	if err != nil {
+		return err
+	}
+	raw, err := p.s.Send("Runtime.evaluate", map[string]any{"expression": expr, "returnByValue": true, "awaitPromise": true}).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	return decodeEval(raw, out)
+}

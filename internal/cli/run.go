@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/rollout"
+)
+
+// worldFlags choose a world and how many copies of it run.
+type worldFlags struct {
+	World  string `default:"shop" help:"Name or folder of the world."`
+	Driver string `default:"auto" help:"How worlds are reset: auto, respawn."`
+	Traces string `default:"" help:"Folder for recorded episodes, or 'off'. Default: below the user's state folder."`
+	Keep   int    `default:"2000" help:"How many recorded episodes to keep; 0 keeps all."`
+	Log    bool   `help:"Log what worlds do to standard error."`
+}
+
+func (f worldFlags) open(ctx context.Context, s *State, worlds int) (*gym.Gym, error) {
+	return gym.Open(ctx, gym.Options{
+		World: f.World, Driver: f.Driver, Worlds: worlds, Traces: f.Traces, KeepTraces: f.Keep,
+		Log: s.logger(f.Log), Progress: s.bootProgress(),
+	})
+}
+
+// taskFlags choose tasks.
+type taskFlags struct {
+	Task       []string `help:"${tasks_help}"`
+	Split      string   `enum:",train,validation,test" default:"" help:"Only tasks of this split."`
+	Difficulty string   `enum:",easy,medium,hard" default:"" help:"Only tasks of this difficulty."`
+}
+
+func (f taskFlags) choose(g *gym.Gym) ([]gym.TaskInfo, error) {
+	return g.Select(f.Split, f.Difficulty, f.Task)
+}
+
+type runCmd struct {
+	worldFlags
+	taskFlags
+	jsonFlag
+	Agent    string  `default:"oracle" help:"Who plays: oracle, random, or cmd:PROGRAM (JSON lines on its standard input and output)."`
+	Episodes int     `default:"20" help:"How many episodes; tasks take turns."`
+	Parallel int     `default:"1" help:"How many worlds run at the same time."`
+	Seed     int64   `default:"0" help:"Seed of the first episode; each next one adds 1."`
+	Expect   float64 `name:"expect-success" default:"0" help:"Exit with 1 if the success rate is lower (0..1)."`
+}
+
+// Validate refuses what cannot be meant.
+func (c *runCmd) Validate() error {
+	if c.Episodes < 1 || c.Parallel < 1 || c.Expect < 0 || c.Expect > 1 {
+		return fmt.Errorf("--episodes and --parallel take 1 or more, --expect-success 0 to 1")
+	}
+	return nil
+}
+
+func (c *runCmd) Run(ctx context.Context, s *State) error {
+	g, err := c.open(ctx, s, min(c.Parallel, c.Episodes))
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	tasks, err := c.choose(g)
+	if err != nil {
+		return err
+	}
+	sum, err := s.rollout(ctx, g, c.Agent, rollout.Config{
+		Agent: c.Agent, Tasks: tasks, Episodes: c.Episodes, Parallel: c.Parallel, Seed: c.Seed,
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = s.printJSON(struct {
+			World string `json:"world"`
+			*rollout.Summary
+		}{g.Describe().World, sum})
+	} else {
+		printSummary(s, sum)
+	}
+	if err == nil && (sum.SuccessRate < c.Expect || sum.Lost > 0) {
+		err = errNotGood
+	}
+	return err
+}
+
+// rollout plays episodes behind a progress bar.
+func (s *State) rollout(ctx context.Context, g *gym.Gym, label string, c rollout.Config, each ...func(rollout.Episode)) (*rollout.Summary, error) {
+	bar := s.progress(label, c.Episodes)
+	defer bar.end()
+	played, won, lost := 0, 0, 0
+	c.OnEpisode = func(e rollout.Episode) {
+		switch {
+		case e.Lost != nil:
+			lost++
+		case e.Success:
+			won++
+			played++
+		default:
+			played++
+		}
+		note := fmt.Sprintf("success %s", percent(won, played))
+		if lost > 0 {
+			note += fmt.Sprintf(", %d lost", lost)
+		}
+		bar.step(note)
+		for _, f := range each {
+			f(e)
+		}
+	}
+	return rollout.Run(ctx, g, c)
+}
+
+func printSummary(s *State, sum *rollout.Summary) {
+	var rows [][]string
+	for _, t := range sum.ByTask {
+		rows = append(rows, []string{
+			t.Task, t.Difficulty, t.Split, strconv.Itoa(t.Episodes), percent(t.Success, t.Episodes),
+			fmt.Sprintf("%.2f", t.MeanReward), fmt.Sprintf("%.1f", t.MeanSteps),
+		})
+	}
+	table(s.Stdout, "TASK|DIFFICULTY|SPLIT|EPISODES|SUCCESS|REWARD|STEPS", rows...)
+	fmt.Fprintf(s.Stdout, "\n%s: %d of %d episodes succeeded (%s), mean reward %.3f, %.1f steps/s, %d truncated, %d infrastructure failures\n",
+		sum.Agent, sum.Success, sum.Episodes, percent(sum.Success, sum.Episodes), sum.MeanReward, sum.StepsPerS, sum.Truncated, sum.Lost)
+	for _, f := range sum.Failures {
+		fmt.Fprintf(s.Stdout, "  %s seed %d (%s): %s\n", f.Task, f.Seed, f.Kind, f.Error)
+	}
+}

@@ -1,0 +1,183 @@
+// Package rollout plays many episodes on parallel worlds and adds up what came of them.
+//
+// Which episodes are played is a function of the tasks, the seed and the number of
+// episodes alone, not of how many run in parallel.
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/agent"
+)
+
+// Config says what to play.
+type Config struct {
+	Agent    string
+	Tasks    []gym.TaskInfo
+	Episodes int
+	Parallel int
+	Seed     int64
+	// OnEpisode, if set, is called after each episode, from one goroutine at a time.
+	OnEpisode func(Episode)
+}
+
+// Episode is what became of one episode.
+type Episode struct {
+	Index   int     `json:"index"`
+	ID      string  `json:"episode_id"`
+	Task    string  `json:"task"`
+	Seed    int64   `json:"seed"`
+	Success bool    `json:"success"`
+	Reward  float64 `json:"reward"`
+	Steps   int     `json:"steps"`
+	// Truncated says that a limit ended it.
+	Truncated bool `json:"truncated"`
+	// Lost is the fault of the infrastructure that made the episode void.
+	Lost error `json:"-"`
+	// AgentError is why the agent gave up; the episode counts as played.
+	AgentError error         `json:"-"`
+	Last       *gym.Result   `json:"-"`
+	Took       time.Duration `json:"-"`
+}
+
+// job is one episode to play.
+type job struct {
+	index int
+	task  string
+	seed  int64
+}
+
+func (c Config) jobs() []job {
+	jobs := make([]job, c.Episodes)
+	for i := range jobs {
+		jobs[i] = job{index: i, task: c.Tasks[i%len(c.Tasks)].ID, seed: c.Seed + int64(i)}
+	}
+	return jobs
+}
+
+// Run plays the episodes. It returns an error only when it could not go on; faults of
+// single episodes are in the summary.
+func Run(ctx context.Context, g *gym.Gym, c Config) (*Summary, error) {
+	if len(c.Tasks) == 0 {
+		return nil, errors.New("no task matches")
+	}
+	start := time.Now()
+	todo := make(chan job)
+	done := make(chan Episode)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var workers sync.WaitGroup
+	for w := range max(1, min(c.Parallel, c.Episodes)) {
+		workers.Go(func() {
+			if err := work(ctx, g, c, int64(w), todo, done); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	go func() {
+		defer close(todo)
+		for _, j := range c.jobs() {
+			select {
+			case todo <- j:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	go func() { workers.Wait(); close(done) }()
+	s := newSummary(c)
+	for e := range done {
+		s.add(e)
+		if c.OnEpisode != nil {
+			c.OnEpisode(e)
+		}
+	}
+	s.finish(time.Since(start))
+	if err := context.Cause(ctx); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+// work plays jobs with one agent in one environment.
+func work(ctx context.Context, g *gym.Gym, c Config, worker int64, todo <-chan job, done chan<- Episode) error {
+	a, err := agent.New(c.Agent, c.Seed)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	env := g.NewEnv()
+	defer env.Close()
+	for j := range todo {
+		e := play(ctx, env, a, j)
+		if ctx.Err() != nil {
+			return nil
+		}
+		done <- e
+	}
+	return nil
+}
+
+// play plays one episode to its end.
+func play(ctx context.Context, env *gym.Env, a agent.Agent, j job) (e Episode) {
+	e = Episode{Index: j.index, Task: j.task, Seed: j.seed}
+	start := time.Now()
+	defer func() { e.Took = time.Since(start) }()
+	first, err := env.Reset(ctx, gym.Request{Task: j.task, Seed: j.seed, View: a.View()})
+	if err != nil {
+		e.Lost = fmt.Errorf("reset: %w", err)
+		return e
+	}
+	e.ID = first.EpisodeID
+	live := &counted{env: env, first: first, episode: &e}
+	err = a.Play(ctx, live)
+	switch {
+	case live.lost != nil:
+		e.Lost = live.lost
+	case err != nil:
+		e.AgentError = err
+	}
+	if err := env.End(); err != nil && e.Lost == nil {
+		e.Lost = err
+	}
+	return e
+}
+
+// counted is an environment that adds up an episode while an agent plays it.
+type counted struct {
+	env     *gym.Env
+	first   *gym.Result
+	episode *Episode
+	lost    error
+}
+
+func (c *counted) First() *gym.Result { return c.first }
+
+func (c *counted) Step(ctx context.Context, action string) (*gym.Result, error) {
+	r, err := c.env.Step(ctx, action)
+	return r, c.count(r, err)
+}
+
+func (c *counted) Oracle(ctx context.Context) error {
+	return c.env.Oracle(ctx, func(ctx context.Context, action string) (*gym.Result, error) { return c.Step(ctx, action) })
+}
+
+func (c *counted) count(r *gym.Result, err error) error {
+	if err != nil {
+		if gym.ErrorKind(err) != gym.EpisodeOver {
+			c.lost = err
+		}
+		return err
+	}
+	e := c.episode
+	e.Steps, e.Last = r.Step, r
+	e.Reward += r.Reward
+	e.Success = r.Info.Success && r.Done()
+	e.Truncated = r.Truncated
+	return nil
+}

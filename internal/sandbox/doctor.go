@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/sys"
+)
+
+// Finding is one thing that was looked at on this host.
+type Finding struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+	// Remedy says what to do when it is not well.
+	Remedy string `json:"remedy,omitempty"`
+	// Required says that worlds cannot run without it.
+	Required bool `json:"required"`
+}
+
+// Doctor tries what sandboxes need on this host. It makes a real one.
+func Doctor(ctx context.Context) []Finding {
+	out := []Finding{rootFinding()}
+	box, report, err := tryOut(ctx)
+	out = append(out, box)
+	if err == nil {
+		out = append(out, limitFinding("memory limit", report.Memory, report), limitFinding("process limit", report.Processes, report))
+	}
+	return append(out, landlockFinding(), writeTrackingFinding(), pagemapFinding())
+}
+
+func rootFinding() Finding {
+	f := Finding{Name: "root", OK: os.Geteuid() == 0, Required: true, Detail: fmt.Sprintf("user id %d", os.Geteuid())}
+	if !f.OK {
+		f.Remedy = "run as root: worlds are namespaces and mounts, and their processes other users"
+	}
+	return f
+}
+
+// tryOut starts a sandbox and a process in it.
+func tryOut(ctx context.Context) (Finding, LimitsReport, error) {
+	f := Finding{Name: "sandbox", Required: true}
+	fail := func(err error) (Finding, LimitsReport, error) {
+		f.Detail, f.Remedy = err.Error(), fault.HintOf(err)
+		if f.Remedy == "" {
+			f.Remedy = "a container needs CAP_SYS_ADMIN and may not filter mount and namespace calls (docker run --privileged)"
+		}
+		return f, LimitsReport{}, err
+	}
+	s, err := Start(ctx, Config{
+		Hostname: "doctor", FilesBytes: 16 << 20, Users: []User{{Name: "app", UID: 62002, Home: "/home/app"}},
+		Limits: Limits{MemoryBytes: 128 << 20, Processes: 64},
+	})
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = s.Close() }()
+	p, err := s.Run(ctx, Process{Name: "true", Argv: []string{"true"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", UID: 62002})
+	if err != nil {
+		return fail(err)
+	}
+	select {
+	case <-p.Done():
+	case <-s.Done():
+		return fail(s.Err())
+	case <-ctx.Done():
+		return fail(ctx.Err())
+	}
+	if p.Exit() != (Exit{}) {
+		return fail(fmt.Errorf("a process inside %v", p.Exit()))
+	}
+	f.OK, f.Detail = true, "namespaces, mounts, users and a file system in memory work"
+	return f, s.Report(), nil
+}
+
+func limitFinding(name string, ok bool, r LimitsReport) Finding {
+	f := Finding{Name: name, OK: ok, Detail: "kept by the kernel"}
+	if ok {
+		return f
+	}
+	f.Remedy = "run the server in a control group of its own with the memory and pids controllers (systemd: Delegate=yes)"
+	for _, m := range r.Missing {
+		if rest, found := strings.CutPrefix(m, name+": "); found {
+			f.Detail = rest
+		}
+	}
+	return f
+}
+
+func landlockFinding() Finding {
+	abi := sys.LandlockABI()
+	f := Finding{Name: "landlock", OK: abi >= 4, Detail: fmt.Sprintf("ABI version %d", abi)}
+	if !f.OK {
+		f.Remedy = "a kernel from 6.7 with landlock in its lsm= list keeps the browser from files and ports by itself; without it users and namespaces do"
+	}
+	return f
+}
+
+func writeTrackingFinding() Finding {
+	return kernelFinding("write tracking", sys.ProbeWriteTracking(), "userfaultfd with asynchronous write protection", "a kernel from 6.7 with CONFIG_USERFAULTFD")
+}
+
+func pagemapFinding() Finding {
+	return kernelFinding("page scan", sys.ProbePagemapScan(), "PAGEMAP_SCAN", "a kernel from 6.7")
+}
+
+// kernelFinding is about what resets in place need; worlds run without.
+func kernelFinding(name string, err error, what, remedy string) Finding {
+	if err != nil {
+		return Finding{Name: name, Detail: err.Error(), Remedy: remedy + "; without it worlds are respawned"}
+	}
+	return Finding{Name: name, OK: true, Detail: what + " works"}
+}

@@ -1,0 +1,58 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	pommelv1 "github.com/pommelgym/pommel/gen/pommel/v1"
+	"github.com/pommelgym/pommel/gym"
+)
+
+// The round trip of a step that takes no time, with a text of 15 kB: what the wire costs.
+func BenchmarkStepOverStream(b *testing.B) { benchmarkStep(b, true) }
+func BenchmarkStepStreamGRPC(b *testing.B) { benchmarkStep(b, true, connect.WithGRPC()) }
+func BenchmarkStepUnary(b *testing.B)      { benchmarkStep(b, false) }
+func BenchmarkStepUnaryJSON(b *testing.B)  { benchmarkStep(b, false, connect.WithProtoJSON()) }
+
+func benchmarkStep(b *testing.B, stream bool, opts ...connect.ClientOption) {
+	text := strings.Repeat("[12] button 'Add to basket', focused\n", 15<<10/37)
+	sessions := newScripted(b, script{observation: func(int) *gym.Observation {
+		return &gym.Observation{URL: "http://shop/", Title: "Shop", Text: text, Tabs: []gym.Tab{{URL: "http://shop/"}}}
+	}})
+	srv := serve(b, sessions, Options{}, "127.0.0.1:0")
+	c := gymClient(b, srv.url, append(opts, connect.WithAcceptCompression("gzip", nil, nil))...)
+	id := mustReset(b, c, &pommelv1.ResetRequest{}).GetEpisodeId()
+	step := func() error {
+		_, err := c.Step(context.Background(), &pommelv1.StepRequest{EpisodeId: id, Action: "noop()"})
+		return err
+	}
+	if stream {
+		st, err := c.Session(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		step = func() error {
+			if err := st.Send(&pommelv1.SessionRequest{Call: stepOf(id, 0, "noop()")}); err != nil {
+				return err
+			}
+			_, err := st.Receive()
+			return err
+		}
+	}
+	var took []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		if err := step(); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+}

@@ -1,0 +1,114 @@
+// Package server offers a gym.Sessions to other processes: Connect, gRPC and
+// gRPC-Web on one port, over HTTP/1.1 and HTTP/2 without TLS or with it.
+//
+// The handlers are thin. Episodes, leases, step numbers and retries are the
+// Sessions' business; the server translates, bounds and guards.
+//
+// # Failure
+//
+// Every error that a Sessions returns becomes one code and one pommel.v1.Error
+// as its detail; see codes for the table. On the Session stream errors are
+// answers, and the stream goes on.
+//
+// # Lost callers
+//
+// The Sessions carries a step to its end even when its caller has gone, so that a
+// retry gets its result. A caller that vanishes without a word loses its episode
+// when the lease ends; one whose Session stream breaks loses it at once, unless
+// it asked to keep it.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpcreflect"
+
+	"github.com/pommelgym/pommel/gen/pommel/v1/pommelv1connect"
+	"github.com/pommelgym/pommel/gym"
+)
+
+const (
+	// maxMessage bounds one message in either direction.
+	maxMessage = 64 << 20
+	// compressFrom is the size from which an answer is compressed for callers that ask for
+	// it: below it the time to compress is longer than the time to send.
+	compressFrom = 256 << 10
+	// closeTimeout bounds the closing of a broken stream's episodes, cutTimeout how long
+	// calls may still run when the server stops after its drain.
+	closeTimeout = time.Minute
+	cutTimeout   = 10 * time.Second
+)
+
+// Options of a server; the zero value serves on loopback without a token.
+type Options struct {
+	// Log receives defects and lost worlds with their private causes. Nil is silence.
+	Log *slog.Logger
+	// Token is what callers must send as "Authorization: Bearer <token>". It is required
+	// for listening on anything but loopback and unix sockets.
+	Token string
+	// TLS serves HTTPS when set.
+	TLS *tls.Config
+	// Hosts are names under which callers without a token may address the server besides
+	// those of loopback.
+	Hosts []string
+	// Drain is called when the server is told to stop. Until it returns, calls on running
+	// episodes are answered and new episodes are refused. Nil is no wait.
+	Drain func(context.Context) error
+}
+
+// Server is the RPC server. It is an http.Handler too, for use behind a server of one's own.
+type Server struct {
+	sessions gym.Sessions
+	opts     Options
+	log      *slog.Logger
+	metrics  *metrics
+	handler  http.Handler
+	// draining: no new episodes. stopping is closed after it: streams end after the call they are in.
+	draining atomic.Bool
+	stopping chan struct{}
+	stop     sync.Once
+}
+
+// New makes a server over sessions. It holds nothing that needs closing until it listens.
+func New(sessions gym.Sessions, opts Options) *Server {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		sessions: sessions,
+		opts:     opts,
+		log:      opts.Log,
+		metrics:  newMetrics(),
+		stopping: make(chan struct{}),
+	}
+	s.handler = s.guard(s.routes())
+	return s
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+func (s *Server) routes() http.Handler {
+	rpc := []connect.HandlerOption{
+		connect.WithReadMaxBytes(maxMessage),
+		connect.WithSendMaxBytes(maxMessage),
+		connect.WithCompressMinBytes(compressFrom),
+		connect.WithRecover(s.recovered),
+	}
+	mux := http.NewServeMux()
+	mux.Handle(pommelv1connect.NewGymServiceHandler(service{s}, rpc...))
+	reflector := grpcreflect.NewStaticReflector(pommelv1connect.GymServiceName)
+	mux.Handle(grpcreflect.NewHandlerV1(reflector))
+	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector))
+	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.HandleFunc("GET /metrics", s.serveMetrics)
+	return mux
+}

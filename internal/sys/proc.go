@@ -1,0 +1,131 @@
+package sys
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// StartTime is when a process began, in clock ticks since boot: with the pid it names a
+// process for as long as the machine is up. It is 0 for a process that is not there.
+func StartTime(pid int) uint64 {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	// The name, in parentheses, may hold spaces and parentheses.
+	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 20 {
+		return 0
+	}
+	t, err := strconv.ParseUint(fields[19], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return t
+}
+
+// PidNamespace names the pid namespace of this process: pids mean something within one only.
+func PidNamespace() (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return 0, fmt.Errorf("find pid namespace: %w", err)
+	}
+	return st.Ino, nil
+}
+
+// HideSelf keeps other users away from this process's memory and /proc entries, and makes
+// it leave no core file.
+func HideSelf() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("hide process: %w", err)
+	}
+	return nil
+}
+
+// LowerLimit bounds a resource of this process and its children to come. A bound that is
+// lower already stays.
+func LowerLimit(resource int, soft, hard uint64) error {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(resource, &now); err != nil {
+		return fmt.Errorf("get resource limit %d: %w", resource, err)
+	}
+	hard = min(hard, now.Max)
+	if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: min(soft, hard), Max: hard}); err != nil {
+		return fmt.Errorf("set resource limit %d: %w", resource, err)
+	}
+	return nil
+}
+
+// Resources that LowerLimit takes.
+const (
+	LimitCore  = unix.RLIMIT_CORE
+	LimitFiles = unix.RLIMIT_NOFILE
+	LimitKeys  = unix.RLIMIT_MEMLOCK
+)
+
+// CloseAllOnExec keeps every descriptor from first on from the children of this process:
+// its own, and those that whoever started it left open.
+func CloseAllOnExec(first int) error {
+	if err := unix.CloseRange(uint(first), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors on exec: %w", err)
+	}
+	return nil
+}
+
+// CloseOnExec keeps a descriptor from the children of this process.
+func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
+
+// Socketpair makes two connected sockets that keep message borders and carry descriptors.
+func Socketpair() (a, b *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control"), nil
+}
+
+// OpenRoot opens the root folder for others to walk into; it cannot be read through.
+func OpenRoot() (*os.File, error) {
+	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open root: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "root"), nil
+}
+
+// LoopbackUp brings up the only interface of a new network namespace and lets every user
+// take low ports there.
+func LoopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("bring up loopback: %w", err)
+	}
+	defer unix.Close(fd)
+	req, err := unix.NewIfreq("lo")
+	if err != nil {
+		return fmt.Errorf("bring up loopback: %w", err)
+	}
+	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req); err != nil {
+		return fmt.Errorf("bring up loopback: %w", err)
+	}
+	return nil
+}
+
+// ProcessCPU is the processor time that a process has used, its threads together.
+func ProcessCPU(pid int) (time.Duration, error) {
+	// The kernel's encoding of "the scheduler's clock of process pid".
+	const schedClock = 2
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|schedClock), &ts); err != nil {
+		return 0, fmt.Errorf("read processor time of %d: %w", pid, err)
+	}
+	return time.Duration(ts.Nano()), nil
+}

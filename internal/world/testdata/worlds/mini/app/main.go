@@ -1,0 +1,97 @@
+// Mini is an application for tests: notes, a file, and ways to misbehave.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"html"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+type app struct {
+	db *pgxpool.Pool
+}
+
+// notesFile is the state that the application keeps beside its database.
+const notesFile = "/tmp/notes.txt"
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "address")
+	flag.Parse()
+	cfg, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	db, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	a := &app{db: db}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", a.health)
+	mux.HandleFunc("GET /{$}", a.list)
+	mux.HandleFunc("GET /add", a.add)
+	mux.HandleFunc("GET /crash", func(http.ResponseWriter, *http.Request) {
+		log.Print("crashing as asked")
+		os.Exit(3)
+	})
+	log.Print("listening")
+	log.Fatal(http.ListenAndServe(*listen, mux))
+}
+
+func (a *app) health(w http.ResponseWriter, r *http.Request) {
+	if err := a.db.Ping(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	}
+}
+
+// list shows all notes, the file, the cookies and the page's own storage.
+func (a *app) list(w http.ResponseWriter, r *http.Request) {
+	rows, err := a.db.Query(r.Context(), "SELECT id, ticket, body FROM note ORDER BY id")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer rows.Close()
+	var items strings.Builder
+	for rows.Next() {
+		var id, ticket int
+		var body string
+		if err := rows.Scan(&id, &ticket, &body); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintf(&items, "<li>%d/%d %s</li>", id, ticket, html.EscapeString(body))
+	}
+	file, _ := os.ReadFile(notesFile)
+	seen := "none"
+	if c, err := r.Cookie("seen"); err == nil {
+		seen = c.Value
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprintf(w, `<!doctype html><title>Notes</title><h1>Notes</h1><ul>%s</ul>
+<p id=file>file=%s</p><p id=cookie>cookie=%s</p><p id=stored></p><a href=/add>Add</a>
+<script>document.getElementById('stored').textContent = 'stored=' + (localStorage.seen || 'none')</script>`,
+		items.String(), html.EscapeString(string(file)), html.EscapeString(seen))
+}
+
+// add leaves a mark everywhere: a row, a sequence, a file, a cookie, the page's storage.
+func (a *app) add(w http.ResponseWriter, r *http.Request) {
+	if _, err := a.db.Exec(r.Context(), "INSERT INTO note (body) VALUES ($1)", "added"); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if err := os.WriteFile(notesFile, []byte("dirty"), 0o600); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: "seen", Value: "yes", MaxAge: 3600, Path: "/"})
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprint(w, `<!doctype html><title>Added</title><h1>Added</h1><a href=/>Back</a><script>localStorage.seen = 'yes'</script>`)
+}
