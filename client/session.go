@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"crypto/rand"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -321,7 +322,10 @@ func (s *Session) take(ctx context.Context) error {
 func (s *Session) give() { <-s.turn }
 
 func gaveUp(err error, attempts int) error {
-	e := asError(err).(*Error)
+	var e *Error
+	if !errors.As(asError(err), &e) {
+		return err
+	}
 	if e.Kind == Internal || e.Kind == Canceled { // what the transport makes of a stream that broke
 		e.Kind = Unavailable
 	}

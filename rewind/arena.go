@@ -42,6 +42,7 @@ func (a *arena) close() {
 	if a == nil || a.mem == nil {
 		return
 	}
+	_ = uapi.Punch(a.fd, 0, arenaSize) // the process may still have it mapped
 	_ = uapi.Unmap(a.mem)
 	uapi.Close(a.fd)
 	a.mem = nil

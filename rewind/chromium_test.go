@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // chromium is a browser that is spoken to over its debugging pipe.
@@ -313,4 +315,47 @@ func chromiumTest(t *testing.T, flags ...string) {
 	}
 	f.print(t, "chromium form and fetch")
 	all.print(t, "chromium all")
+}
+
+// TestChromiumRenderer: the renderer dies in the episode and is made again. It had
+// replaced its program after the fork, so it is made from a parent that runs another one.
+func TestChromiumRenderer(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	url := servePage(t)
+	c := startChromium(t)
+	c.open(url)
+	c.click(50, 30)
+	c.call("Page.captureScreenshot", nil)
+	c.navigate(url)
+	for range 20 {
+		c.js(pageState)
+	}
+	c.forget()
+	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.dir, "/dev/shm"}})
+	s := snapshot(t, tree)
+	want := c.js(pageState)
+	kids := children(c.cmd.Process.Pid, nil)
+	if len(kids) != 1 {
+		t.Fatalf("%d children, want the renderer alone", len(kids))
+	}
+	var f figures
+	for i := range soak(20) {
+		c.click(50, 30)
+		if err := unix.Kill(kids[0], unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { s := taskState(kids[0], kids[0]); return s == 0 || s == 'Z' })
+		r := mustVerify(t, tree, s)
+		if r.ProcessesMade != 1 {
+			t.Fatalf("round %d: %d processes made", i, r.ProcessesMade)
+		}
+		f.add(r)
+		c.forget()
+		if got := c.js(pageState); got != want {
+			t.Fatalf("round %d: state\n%s\nwas\n%s", i, got, want)
+		}
+	}
+	f.print(t, "chromium, renderer made again")
 }

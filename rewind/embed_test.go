@@ -140,3 +140,25 @@ func TestMisuse(t *testing.T) {
 		t.Error("the program does not go on after Close")
 	}
 }
+
+// TestFailedCheckpoint: a checkpoint that fails half-way does not spoil the snapshots that are there.
+func TestFailedCheckpoint(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	p := startProgram(t, exec.Command(compileC(t, "family")))
+	p.line()
+	tree := attach(t, Options{Roots: []int{p.pid()}})
+	s := snapshot(t, tree)
+	want := p.ask("q")
+	for i := range 10 {
+		p.ask("a")
+		p.ask("o /tmp/%d", i) // opens a file that nobody puts back, in the process that is saved first
+		_, err := tree.Checkpoint(context.Background(), s)
+		refused(t, err, ReasonFile)
+		mustVerify(t, tree, s)
+		if got := p.ask("q"); got != want {
+			t.Fatalf("round %d: state %q, was %q", i, got, want)
+		}
+	}
+}

@@ -216,6 +216,24 @@ func TestRefusals(t *testing.T) {
 	refused(t, err, ReasonBusy)
 }
 
+// TestSeccomp: a program that may make three system calls only is rewound by calls made inside it.
+func TestSeccomp(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	p := odd(t, "filter")
+	p.ask("n")
+	tree := attach(t, Options{Roots: []int{p.pid()}})
+	s := snapshot(t, tree)
+	for i := range 50 {
+		if got := p.ask("n"); got != "1" {
+			t.Fatalf("round %d: %s", i, got)
+		}
+		p.ask("n")
+		mustVerify(t, tree, s)
+	}
+}
+
 // TestStall: a thread that does not stop is noticed in time, and the tree is left as it is.
 func TestStall(t *testing.T) {
 	if !inside(t) {

@@ -49,8 +49,11 @@ func (t *Tree) captureMemory(p *process, tk *task, st, prev *processState) error
 		return err
 	}
 	for _, a := range parseMaps(text, nil) {
-		if p.ours(&a) || !a.wanted() {
+		if p.ours(&a) || !t.wanted(&a) {
 			continue
+		}
+		if strings.HasPrefix(a.name, "anon_inode:[io_uring]") {
+			return fail(ReasonIOUring, "process %d has mapped an io_uring", p.pid)
 		}
 		if err := p.register(a.start, a.end); err != nil {
 			return fail(ReasonMemory, "%s: %v", a.name, err)
@@ -87,14 +90,17 @@ func (p *process) ours(a *area) bool {
 		p.arena != nil && p.arena.at != 0 && a.start >= p.arena.at && a.end <= p.arena.at+arenaSize
 }
 
+// wanted says whether writes to an area have to be tracked. Those to shared mappings of files that the caller has
+// allowed are left alone.
+func (t *Tree) wanted(a *area) bool {
+	return a.wanted() && !(a.shared && strings.HasPrefix(a.name, "/") && t.opt.AllowForeign(a.name))
+}
+
 func (t *Tree) captureArea(p *process, st *processState, a *area, cur *cursor) error {
 	if p.ours(a) || a.kernelOwned() {
 		return nil
 	}
-	if strings.HasPrefix(a.name, "anon_inode:[io_uring]") {
-		return fail(ReasonIOUring, "process %d has mapped an io_uring", p.pid)
-	}
-	if !a.wanted() {
+	if !t.wanted(a) {
 		return t.captureReadOnly(p, st, a)
 	}
 	a.tracked = true
@@ -170,14 +176,15 @@ func (p *process) eachRegion(start, end uint64, sel uapi.PmScanArg, visit func(u
 // capturePrivate saves the pages of a private area.
 func (t *Tree) capturePrivate(p *process, st *processState, a *area, cur *cursor) error {
 	return p.eachRegion(a.start, a.end, present, func(r uapi.PageRegion) error {
-		if !exists(r.Categories) && len(cur.runs) == 0 {
+		here := exists(r.Categories) || a.ino == 0 // only in mappings of files the kernel leaves notes
+		if !here && len(cur.runs) == 0 {
 			return nil
 		}
 		a.saved = true
 		st.pages += int((r.End - r.Start) >> pageShift)
 		for at := r.Start; at < r.End; {
 			old, upto := cur.find(at, r.End)
-			if old == nil && !exists(r.Categories) {
+			if old == nil && !here {
 				at = upto
 				continue
 			}

@@ -11,14 +11,14 @@ import (
 // segment, or a file of a tmpfs that is mapped shared. It is reached through a mapping
 // of the tracer's own, so writing it back costs a copy and no system call.
 type object struct {
-	id     identity
-	name   string
-	fd     int
-	live   []byte
-	size   int64
-	epoch  []uint32 // rewind in which a page was last put back
-	inDirs bool     // the file store puts it back as well
-	full   bool     // compare all of it at this rewind
+	id    identity
+	name  string
+	fd    int
+	live  []byte
+	size  int64
+	epoch []uint32 // rewind in which a page was last put back
+	full  bool     // compare all of it at this rewind
+	dense bool     // it has no holes
 }
 
 // objectState is what a snapshot keeps of an object.
@@ -108,6 +108,9 @@ func (o *object) close() {
 
 // extents calls visit for each range of pages that hold data: touching a hole through the mapping would fill it.
 func (o *object) extents(visit func(first, end int) error) error {
+	if o.dense {
+		return visit(0, len(o.live)>>pageShift)
+	}
 	for pos := int64(0); pos < o.size; {
 		d, err := uapi.Seek(o.fd, pos, uapi.SeekData)
 		if err != nil || d >= o.size {
@@ -136,6 +139,7 @@ func (o *object) capture(a *arena, prev *objectState) (*objectState, error) {
 			return nil, err
 		}
 	}
+	o.dense = st.Blocks<<9 >= int64(len(o.live))
 	s := &objectState{o: o, size: st.Size, mtime: st.Mtim, ctime: st.Ctim, blocks: st.Blocks, pages: make([]uint32, (st.Size+pageSize-1)>>pageShift)}
 	err := o.extents(func(first, end int) error {
 		for i := first; i < end; i++ {
@@ -189,6 +193,7 @@ func (s *objectState) prepare() error {
 	if (s.opened || !s.mapped) && (st.Mtim != s.mtime || st.Ctim != s.ctime) {
 		s.o.full = true
 	}
+	s.o.dense = st.Blocks<<9 >= int64(len(s.o.live))
 	if st.Blocks < s.blocks { // pages were punched out
 		s.o.full = true
 	}

@@ -42,11 +42,14 @@ func (w *plan) reset() {
 
 // scanSelectors: where pages were saved, a page that is not there counts as changed (it
 // was given back with madvise); elsewhere only what exists and was written matters.
+// Whether a page is still the file's own is not asked: to find that out the kernel looks
+// at each page's descriptor, which makes the scan several times slower. A page of a file
+// that was only read is then given back like one that was written.
 var (
 	scanSaved = uapi.PmScanArg{Flags: uapi.PmScanCheckWPAsync, CategoryInverted: uapi.PageIsPresent,
-		CategoryAnyof: uapi.PageIsWritten | uapi.PageIsPresent, ReturnMask: inMemory | uapi.PageIsWritten | fileZero}
+		CategoryAnyof: uapi.PageIsWritten | uapi.PageIsPresent, ReturnMask: inMemory | uapi.PageIsWritten | uapi.PageIsPfnZero}
 	scanNew = uapi.PmScanArg{Flags: uapi.PmScanCheckWPAsync, CategoryMask: uapi.PageIsWritten,
-		CategoryAnyof: inMemory, ReturnMask: inMemory | uapi.PageIsWritten | fileZero}
+		CategoryAnyof: inMemory, ReturnMask: inMemory | uapi.PageIsWritten | uapi.PageIsPfnZero}
 	scanShared = uapi.PmScanArg{Flags: uapi.PmScanCheckWPAsync | uapi.PmScanWPMatching, CategoryMask: uapi.PageIsWritten,
 		CategoryAnyof: inMemory, ReturnMask: inMemory | uapi.PageIsWritten}
 )
@@ -102,7 +105,7 @@ func (st *processState) group(i int) int {
 	}
 	for j < len(st.areas) {
 		b := &st.areas[j]
-		if !b.tracked || b.shared || b.start != st.areas[j-1].end || b.saved != a.saved || (b.ino == 0) != (a.ino == 0) {
+		if !b.tracked || b.shared || b.start != st.areas[j-1].end || b.saved != a.saved {
 			break
 		}
 		j++
@@ -118,9 +121,6 @@ func (p *process) planGroup(st *processState, i, j int, cur *cursor) error {
 		sel = scanShared
 	case first.saved:
 		sel = scanSaved
-	}
-	if first.ino == 0 {
-		sel.ReturnMask &^= uapi.PageIsFile // finding it out costs a look at each page's descriptor, and here it is never so
 	}
 	end := st.areas[j-1].end
 	k := i
@@ -209,7 +209,7 @@ func (p *process) planStretch(st *processState, a *area, at, end, cat uint64, cu
 			if !here {
 				w.onlyRseq = false
 			}
-		} else if here && cat&fileZero == 0 {
+		} else if here && cat&uapi.PageIsPfnZero == 0 {
 			p.forget(a, at, upto)
 		}
 		at = upto

@@ -46,7 +46,7 @@ func (w *rewinder) population() error {
 		}
 	}
 	t.live = t.live[:k]
-	if t.opt.OwnNamespace && lastPid() != t.lastPid {
+	if t.tainted || t.opt.OwnNamespace && lastPid() != t.lastPid {
 		w.full = true
 	}
 	return nil
@@ -64,7 +64,7 @@ func (st *processState) thread(tid int) *thread {
 // endUnknown kills processes that were made since, waits until they are dead and has their parents fetch them.
 func (w *rewinder) endUnknown() error {
 	t := w.t
-	if t.opt.OwnNamespace && lastPid() == t.lastPid && t.base == w.s {
+	if t.opt.OwnNamespace && lastPid() == t.lastPid && t.base == w.s && !t.tainted {
 		return nil // nothing was made since, neither process nor thread
 	}
 	type orphan struct{ pid, parent int }

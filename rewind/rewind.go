@@ -42,7 +42,7 @@ func (t *Tree) rewind(ctx context.Context, s *Snapshot, verify bool) (*Report, *
 		return w.run()
 	})
 	if err == nil {
-		t.base = s
+		t.base, t.tainted = s, false
 		return t.report, w.proof, nil
 	}
 	p := asProblem(err)
@@ -146,6 +146,9 @@ func (w *rewinder) run() error {
 }
 
 func (w *rewinder) fromFiles() map[string]*entry {
+	if w.t.tainted {
+		return map[string]*entry{} // so that every file counts as different
+	}
 	if w.t.base == w.s || w.t.base == nil {
 		return nil
 	}
@@ -300,6 +303,9 @@ func (w *rewinder) scanAll() error {
 // differing lists where the wanted state differs from the one that tracking is relative to.
 func (w *rewinder) differing(p *process, st *processState) []span {
 	base := w.t.base
+	if w.t.tainted {
+		return []span{{0, ^uint64(0)}}
+	}
 	if base == w.s || base == nil {
 		return nil
 	}
@@ -368,6 +374,9 @@ func (w *rewinder) one(p *process) error {
 	return err
 }
 
+// smallSet is the number of written pages below which tracking is always started afresh.
+const smallSet = 256
+
 // finish waits for the copies of a process and starts tracking afresh when it is time.
 func (w *rewinder) finish(p *process) error {
 	split := &w.t.report.Split
@@ -375,7 +384,9 @@ func (w *rewinder) finish(p *process) error {
 		return err
 	}
 	w.lap(&split.Write)
-	if p.sinceArm++; p.sinceArm >= w.t.opt.Rearm {
+	// Small sets are tracked afresh at once: it costs little, and only so does it show when a process has not run.
+	small := p.writes.written+p.writes.zeroed < smallSet
+	if p.sinceArm++; small || p.sinceArm >= w.t.opt.Rearm {
 		p.sinceArm = 0
 		if err := p.rearmWritten(); err != nil {
 			return err

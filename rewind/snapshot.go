@@ -102,7 +102,7 @@ func (t *Tree) capture(ctx context.Context, parent *Snapshot) (*Snapshot, error)
 		}
 	}
 	t.snaps[s] = true
-	t.base = s
+	t.base, t.tainted = s, false
 	return s, nil
 }
 
@@ -123,6 +123,7 @@ func (t *Tree) captureOnce(s *Snapshot) (again bool, err error) {
 			again = true
 			return nil
 		}
+		t.tainted = t.base != nil
 		if err := t.captureStopped(s); err != nil {
 			t.letGo(t.live)
 			return err
@@ -160,6 +161,9 @@ func (t *Tree) stopTree() error {
 		}
 		t.live = append(t.live, fresh...)
 		if err := t.stopAll(fresh, keepSignals); err != nil {
+			return err
+		}
+		if err := t.checkFilters(fresh); err != nil {
 			return err
 		}
 		next = next[:0]

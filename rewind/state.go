@@ -116,13 +116,24 @@ func (t *Tree) checkProcess(pid int) error {
 	if ns := strings.Fields(statusField(status, "NSpid")); len(ns) != t.nsDepth && len(ns) > 0 {
 		return fail(ReasonNamespace, "process %d has %d pid namespaces around it, the roots have %d", pid, len(ns), t.nsDepth)
 	}
-	if statusField(status, "Seccomp") == "2" && t.seizeOptions&uapi.PtraceOSuspendSeccomp == 0 {
-		return fail(ReasonSeccomp, "process %d has system call filters, which may not be suspended with these rights", pid)
-	}
 	if ignored, _ := strconv.ParseUint(statusField(status, "SigIgn"), 16, 64); ignored&(1<<(sigTrap-1)) != 0 {
 		return fail(ReasonSignal, "process %d ignores SIGTRAP, which the tracer needs", pid)
 	}
 	return t.checkDescriptors(pid)
+}
+
+// checkFilters refuses stopped processes in which injected calls would meet filters.
+func (t *Tree) checkFilters(procs []*process) error {
+	if t.seizeOptions&uapi.PtraceOSuspendSeccomp != 0 {
+		return nil
+	}
+	var b [8192]byte
+	for _, p := range procs {
+		if statusField(readSmall(fmt.Sprintf("/proc/%d/status", p.pid), b[:]), "Seccomp") == "2" {
+			return fail(ReasonSeccomp, "process %d has system call filters, which may not be suspended with these rights", p.pid)
+		}
+	}
+	return nil
 }
 
 // checkDescriptors looks for kinds of descriptors that rule out a snapshot.

@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // runTarget is the main function of the Go programs that are rewound.
@@ -18,6 +21,8 @@ func runTarget(name string) {
 		targetMemory()
 	case "http":
 		targetHTTP()
+	case "app":
+		targetApp()
 	default:
 		fmt.Println("no such target")
 	}
@@ -78,6 +83,41 @@ func targetHTTP() {
 		fmt.Fprintf(w, "%d", counter)
 	})
 	mux.HandleFunc("/state", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%d %d", counter, len(store)) })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("ready")
+	fmt.Println(l.Addr())
+	_ = http.Serve(l, mux)
+}
+
+// targetApp is an application with a pool of connections to a database in the same tree.
+func targetApp() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, "host="+os.Getenv("APP_DB")+" user=postgres dbname=postgres pool_max_conns=3 pool_min_conns=3 pool_health_check_period=1h pool_max_conn_lifetime=24h pool_max_conn_idle_time=24h")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	served := 0
+	mux := http.NewServeMux()
+	one := func(w http.ResponseWriter, sql string, args ...any) {
+		var v string
+		if err := pool.QueryRow(ctx, sql, args...).Scan(&v); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintf(w, "%d %s", served, v)
+	}
+	mux.HandleFunc("/add", func(w http.ResponseWriter, r *http.Request) {
+		served++
+		one(w, "insert into t(v,n) values($1,$2) returning id::text", r.URL.Query().Get("v"), served)
+	})
+	mux.HandleFunc("/state", func(w http.ResponseWriter, _ *http.Request) {
+		one(w, "select count(*)||' '||sum(n)||' '||max(id) from t")
+	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Println(err)

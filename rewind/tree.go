@@ -27,6 +27,7 @@ type Tree struct {
 	base    *Snapshot // the state that tracking is relative to
 	target  *Snapshot // the state that is being put back
 	snaps   map[*Snapshot]bool
+	tainted bool // a snapshot failed half-way: what was written since base is not known any more
 	epoch   uint32
 	lastPid int
 
@@ -83,21 +84,13 @@ func Attach(opt Options) (*Tree, error) {
 		return nil, fmt.Errorf("attach: %w", err)
 	}
 	t.tracer = startTracer()
-	t.seizeOptions = seizeOptions()
+	t.seizeOptions = uapi.PtraceOSuspendSeccomp
 	return t, nil
 }
 
 func refuse(err error) error {
 	p := asProblem(err)
 	return &RefusedError{Reason: p.reason, Detail: p.text}
-}
-
-// seizeOptions asks for filters of system calls to be suspended, if this program may.
-func seizeOptions() uint64 {
-	if f := probeSuspendSeccomp(); f.State == Yes {
-		return uapi.PtraceOSuspendSeccomp
-	}
-	return 0
 }
 
 // Close lets go of the tree, which goes on running from where it is, and frees all snapshots.

@@ -5,10 +5,10 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/action"
 )
 
 // random clicks, types and chooses at random among what it sees. Its choices are
@@ -39,7 +39,7 @@ func randomAction(rng *rand.Rand, o *gym.Observation, words []string) string {
 		return pick(rng, []string{"dialog_accept()", "dialog_dismiss()"})
 	}
 	if rng.IntN(40) == 0 {
-		return pick(rng, []string{"go_back()", "go_forward()", "scroll(0, 400)", "noop()", "finish(" + quote(pick(rng, words)) + ")"})
+		return pick(rng, []string{"go_back()", "go_forward()", "scroll(0, 400)", "noop()", "finish(" + action.Quote(pick(rng, words)) + ")"})
 	}
 	var live []gym.Element
 	for _, el := range o.Elements {
@@ -54,12 +54,12 @@ func randomAction(rng *rand.Rand, o *gym.Observation, words []string) string {
 	switch el.Tag {
 	case "input", "textarea":
 		if !slices.Contains([]string{"checkbox", "radio", "button", "submit"}, el.Role) {
-			return "fill(" + quote(el.Bid) + ", " + quote(pick(rng, words)) + ")"
+			return "fill(" + action.Quote(el.Bid) + ", " + action.Quote(pick(rng, words)) + ")"
 		}
 	case "select":
-		return "focus(" + quote(el.Bid) + ")\npress(" + quote(el.Bid) + ", " + quote(pick(rng, []string{"ArrowDown", "ArrowUp"})) + ")"
+		return "focus(" + action.Quote(el.Bid) + ")\npress(" + action.Quote(el.Bid) + ", " + action.Quote(pick(rng, []string{"ArrowDown", "ArrowUp"})) + ")"
 	}
-	return "click(" + quote(el.Bid) + ")"
+	return "click(" + action.Quote(el.Bid) + ")"
 }
 
 func pick(rng *rand.Rand, of []string) string {
@@ -68,5 +68,3 @@ func pick(rng *rand.Rand, of []string) string {
 	}
 	return of[rng.IntN(len(of))]
 }
-
-func quote(s string) string { return strconv.Quote(strings.ToValidUTF8(s, "\uFFFD")) }

@@ -323,7 +323,7 @@ func (b *Browser) stop() {
 
 // Stats returns the counters so far.
 func (b *Browser) Stats(ctx context.Context) (Stats, error) {
-	ctx, unlock, err := b.lock(ctx)
+	_, unlock, err := b.lock(ctx)
 	if err != nil {
 		return Stats{}, err
 	}

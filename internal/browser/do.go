@@ -125,7 +125,11 @@ func (b *Browser) one(ctx context.Context, c action.Call, out *Outcome) (*action
 	if err == nil {
 		err = do(a, ctx)
 	}
-	if err == nil || errors.Is(err, errGone) {
+	if errors.Is(err, errGone) {
+		a.sent = true // only a page that has been acted on closes its own tab
+		err = b.awaitEnd(ctx, p)
+	}
+	if err == nil {
 		err = b.arrive(ctx, a)
 	}
 	return b.judge(a, err)
@@ -342,7 +346,7 @@ func (a *act) began() {
 
 // moved says that the main frame shows another document than when the act began.
 func (a *act) moved() (yes bool) {
-	a.b.read(func() { yes = a.p.commits != a.s.commits || a.p.closed })
+	a.b.read(func() { yes = a.p.commits != a.s.arrivals || a.p.closed })
 	return yes
 }
 
@@ -372,7 +376,7 @@ func (b *Browser) arrive(ctx context.Context, a *act) error {
 		b.note("a new tab was opened and is now active")
 	}
 	p, err := b.tab(ctx)
-	if err != nil {
+	if err != nil || (p == a.p && fresh == nil && !a.moved()) {
 		return err
 	}
 	return b.undoFailed(ctx, p)

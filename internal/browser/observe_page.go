@@ -31,7 +31,7 @@ func (b *Browser) Observe(ctx context.Context, v View) (*Observation, error) {
 			o.Text = fmt.Sprintf("dialog %s %s\n", o.Dialog.Type, action.Quote(o.Dialog.Message))
 		}
 	case errors.Is(err, errGone):
-		return b.observeAgain(ctx, v, o)
+		return b.observeAgain(ctx, p, v, o)
 	case err != nil:
 		b.torn = true
 		return nil, lost(err, "observe")
@@ -63,7 +63,10 @@ func (b *Browser) titles(ctx context.Context, front *page) {
 }
 
 // observeAgain reads the tab that came to the front when the other closed.
-func (b *Browser) observeAgain(ctx context.Context, v View, o *Observation) (*Observation, error) {
+func (b *Browser) observeAgain(ctx context.Context, gone *page, v View, o *Observation) (*Observation, error) {
+	if err := b.awaitEnd(ctx, gone); err != nil {
+		return nil, lost(err, "observe")
+	}
 	p, err := b.tab(ctx)
 	if err != nil {
 		return nil, lost(err, "observe")

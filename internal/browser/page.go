@@ -247,7 +247,7 @@ func (p *page) await(ctx context.Context, calls ...*cdp.Pending) (raw json.RawMe
 			select {
 			case <-c.Done():
 				if raw, err = c.Wait(ctx); err != nil {
-					return nil, err
+					return nil, sessionGone(err)
 				}
 			default:
 				var changed chan struct{}
@@ -277,6 +277,18 @@ func (p *page) await(ctx context.Context, calls ...*cdp.Pending) (raw json.RawMe
 		}
 	}
 	return raw, nil
+}
+
+// noSession is the protocol's code for a session whose target has gone.
+const noSession = -32001
+
+// sessionGone tells the end of a tab, which its event may report only later.
+func sessionGone(err error) error {
+	var r *cdp.Error
+	if errors.As(err, &r) && r.Code == noSession {
+		return errGone
+	}
+	return err
 }
 
 // note records a fact about the running step.

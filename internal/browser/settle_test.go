@@ -26,6 +26,8 @@ func slow(s *browsertest.Site) {
 // A step ends when its consequences have: whatever the page does to bring them about.
 func TestStepWaitsForConsequences(t *testing.T) {
 	t.Parallel()
+	s := browsertest.NewSite(t)
+	slow(s)
 	for name, handler := range map[string]string{
 		"at once":        `done()`,
 		"microtask":      `Promise.resolve().then(done)`,
@@ -58,7 +60,6 @@ func TestStepWaitsForConsequences(t *testing.T) {
 		"stream reader":  `fetch('/slow?t=20ms').then(async r=>{const d=r.body.getReader();for(let x;!(x=await d.read()).done;);done()})`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := waiting(t)
 			s.Page("/"+strings.ReplaceAll(name, " ", "-"), `<style>@keyframes grow{to{height:90px}}#box{width:20px;height:20px;background:red;transition:width .3s}</style><div id=box></div><iframe id=frame></iframe><button id=b>b</button><output id=log></output><script>const done=()=>{log.value='done'};b.onclick=()=>{`+handler+`}</script>`)
 			s.Go("/" + strings.ReplaceAll(name, " ", "-"))
 			out := s.OK(`click(selector="#b")`)
@@ -70,14 +71,6 @@ func TestStepWaitsForConsequences(t *testing.T) {
 			}
 		})
 	}
-}
-
-// waiting shares one browser among the subtests of a test.
-func waiting(t *testing.T) *browsertest.Site {
-	t.Helper()
-	s := browsertest.NewSite(t)
-	slow(s)
-	return s
 }
 
 // What never ends must not hold a step, and is named.

@@ -205,6 +205,11 @@ func (b *Browser) closeTab(ctx context.Context, p *page) error {
 	if err != nil && !errors.As(err, &refused) {
 		return fmt.Errorf("close tab: %w", err)
 	}
+	return b.awaitEnd(ctx, p)
+}
+
+// awaitEnd waits until the end of a tab has been reported, so that another is in front.
+func (b *Browser) awaitEnd(ctx context.Context, p *page) error {
 	return b.until(ctx, "wait for the tab to close", func() bool { return p.closed })
 }
 

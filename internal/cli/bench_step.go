@@ -80,7 +80,7 @@ func serveFor(ctx context.Context, g *gym.Gym) (*client.Session, func(), error) 
 	go func() {
 		served <- server.New(sessions, server.Options{}).ListenAndServe(ctx, "127.0.0.1:0", func(a string) { address <- a })
 	}()
-	stop := func() { sessions.Close(); cancel(); <-served }
+	stop := func() { sessions.Close(); cancel(); _ = <-served }
 	var addr string
 	select {
 	case addr = <-address:

@@ -65,7 +65,6 @@ func (c *benchThroughputCmd) Run(ctx context.Context, s *State) error {
 type tally struct {
 	mu                        sync.Mutex
 	episodes, steps, failures int
-	stepCPU                   time.Duration
 }
 
 func (c *benchThroughputCmd) measure(ctx context.Context, s *State, g *gym.Gym, plan gym.BenchPlan) (*throughputBench, error) {

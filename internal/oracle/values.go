@@ -10,6 +10,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/pommelgym/pommel/internal/action"
 	"github.com/pommelgym/pommel/internal/task"
 )
 
@@ -76,7 +77,7 @@ func literal(v starlark.Value) (string, error) {
 		}
 		return strconv.FormatFloat(float64(v), 'g', -1, 64), nil
 	case starlark.String:
-		return quote(string(v)), nil
+		return action.Quote(string(v)), nil
 	case starlark.Tuple, *starlark.List:
 		return list(v.(starlark.Iterable))
 	case *starlark.Dict:
@@ -111,29 +112,4 @@ func dict(d *starlark.Dict) (string, error) {
 		parts = append(parts, k+": "+v)
 	}
 	return "{" + strings.Join(parts, ", ") + "}", nil
-}
-
-// quote writes a string in double quotes; only what must be escaped is.
-func quote(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < 0x20 || r == 0x7f:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

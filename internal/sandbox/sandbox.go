@@ -142,7 +142,11 @@ func (s *Sandbox) watch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
-		s.err = fmt.Errorf("the keeper ended: %v%s", s.keeper.Err(), s.log.suffix())
+		cause := s.keeper.Err()
+		if cause == nil {
+			cause = errors.New("by itself")
+		}
+		s.err = fmt.Errorf("the keeper ended: %w%s", cause, s.log.suffix())
 	}
 	close(s.done)
 }

@@ -48,7 +48,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, ready func(url strin
 	case <-ctx.Done():
 	}
 	s.shutdown(context.WithoutCancel(ctx), srv)
-	<-served
+	_ = <-served // it says only that the server was closed
 	return nil
 }
 

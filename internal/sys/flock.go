@@ -2,6 +2,7 @@ package sys
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -24,7 +25,7 @@ func Lock(ctx context.Context, path string) (release func(), err error) {
 		if err == nil {
 			return func() { _ = f.Close() }, nil
 		}
-		if err != unix.EWOULDBLOCK && err != unix.EINTR {
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			_ = f.Close()
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}

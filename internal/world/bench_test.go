@@ -9,16 +9,6 @@ import (
 	"github.com/pommelgym/pommel/internal/world"
 )
 
-// miniImage builds the small test world.
-func miniImage(tb testing.TB) *world.Image {
-	tb.Helper()
-	dir, err := world.Find("./testdata/worlds/mini")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return imageOf(tb, dir)
-}
-
 func imageOf(tb testing.TB, dir string) *world.Image {
 	tb.Helper()
 	s, err := world.Load(dir)

@@ -133,7 +133,7 @@ func (w *World) boot(ctx context.Context, progress func(string), warm bool) erro
 	err = w.startServices(ctx, progress)
 	if err != nil {
 		_ = conn.Close() // ends the opening
-		<-opened
+		_ = <-opened     // it failed because of this one
 		return err
 	}
 	progress("starting the browser")

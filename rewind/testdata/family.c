@@ -130,6 +130,12 @@ int main(void) {
       }
       puts("another");
       break;
+    case 'o': // a file outside
+      line[strcspn(line, "\n")] = 0;
+      if (open(line + 2, O_RDWR | O_CREAT, 0600) < 0) return 1;
+      unlink(line + 2);
+      puts("opened");
+      break;
     case 's': stray(); puts("stray"); break;
     case 'd': { // descriptors
       v = 3;

@@ -19,7 +19,8 @@ const mayGo = (url) => {
 if (window.navigation) navigation.addEventListener('navigate', (e) => {
   if (e.cancelable && !mayGo(e.destination.url)) {
     e.preventDefault();
-    if (tell) tell('blocked ' + e.destination.url);
+    // What a frame of the page would have loaded is no failure of the agent.
+    if (tell && (window === window.top || e.userInitiated)) tell('blocked ' + e.destination.url);
   }
 });
 

@@ -39,7 +39,7 @@ func (f *couponForm) read(c *call) coupon {
 		Expires: c.text("expires"), Once: c.text("once") == "1", Errors: map[string]string{}}
 	k := coupon{Code: f.Code, Kind: f.Kind, OncePerCustomer: f.Once}
 	for _, r := range f.Code {
-		if !(r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-') {
+		if known := r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-'; !known {
 			f.Errors["coupon-code"] = "A code has letters, digits and dashes."
 		}
 	}

@@ -206,7 +206,7 @@ func (c *call) fail(err error) {
 		fmt.Fprintf(os.Stderr, "shop: %s %s: %v\n", c.r.Method, c.r.URL.Path, err)
 	}
 	if c.wantsJSON() {
-		c.json(status, map[string]any{"ok": false, "message": message})
+		_ = c.json(status, map[string]any{"ok": false, "message": message})
 		return
 	}
 	c.status = status

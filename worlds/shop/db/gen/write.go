@@ -13,8 +13,8 @@ const rowsPerInsert = 200
 // insert writes multi-row INSERT statements; columns is the list between the brackets.
 func insert(w io.Writer, table, columns string, rows [][]any) {
 	for i, row := range rows {
-		switch {
-		case i%rowsPerInsert == 0:
+		switch i % rowsPerInsert {
+		case 0:
 			fmt.Fprintf(w, "INSERT INTO %s (%s) VALUES\n(", table, columns)
 		default:
 			fmt.Fprint(w, ",\n(")
