@@ -199,7 +199,8 @@ func (t *Tree) undoFileStates(p *process, tk *task, st *processState) error {
 		switch d.kind {
 		case kindRegular:
 			if pos, err := uapi.Seek(fd, 0, uapi.SeekCur); err == nil && pos != d.pos {
-				if _, err := uapi.Seek(fd, d.pos, uapi.SeekSet); err != nil {
+				// A file in /proc about a thread or process that has ended says so even to a seek.
+				if _, err := uapi.Seek(fd, d.pos, uapi.SeekSet); err != nil && err != uapi.ESRCH {
 					return fail(ReasonDescriptor, "set the offset of descriptor %d of process %d: %v", d.fd, p.pid, err)
 				}
 			}

@@ -2,6 +2,9 @@ package rewind
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/pommelgym/pommel/internal/uapi"
@@ -35,6 +38,26 @@ func (p *process) register(start, end uint64) error {
 	return nil
 }
 
+// droppable says whether an area is memory that the kernel may take back at any time
+// (MAP_DROPPABLE), in which C libraries and Go keep the state of their random numbers.
+// The kernel tracks no writes to it. The maps do not show it.
+func (p *process) droppable(a *area) bool {
+	if a.shared || a.ino != 0 {
+		return false
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", p.pid))
+	if err != nil {
+		return false
+	}
+	_, rest, found := strings.Cut(string(text), fmt.Sprintf("%08x-%08x ", a.start, a.end))
+	if !found {
+		return false
+	}
+	_, rest, _ = strings.Cut(rest, "VmFlags:")
+	flags, _, _ := strings.Cut(rest, "\n")
+	return slices.Contains(strings.Fields(flags), "dp")
+}
+
 // captureMemory registers all areas that can be written, saves what is in them and
 // starts tracking. With prev given (the state to which tracking is relative), only
 // pages written since are copied.
@@ -48,6 +71,7 @@ func (t *Tree) captureMemory(p *process, tk *task, st, prev *processState) error
 	if err != nil {
 		return err
 	}
+	var droppable []uint64
 	for _, a := range parseMaps(text, nil) {
 		if p.ours(&a) || !t.wanted(&a) {
 			continue
@@ -55,7 +79,12 @@ func (t *Tree) captureMemory(p *process, tk *task, st, prev *processState) error
 		if strings.HasPrefix(a.name, "anon_inode:[io_uring]") {
 			return fail(ReasonIOUring, "process %d has mapped an io_uring", p.pid)
 		}
-		if err := p.register(a.start, a.end); err != nil {
+		err := p.register(a.start, a.end)
+		if err != nil && p.droppable(&a) {
+			droppable = append(droppable, a.start)
+			continue
+		}
+		if err != nil {
 			return fail(ReasonMemory, "%s: %v", a.name, err)
 		}
 	}
@@ -69,6 +98,7 @@ func (t *Tree) captureMemory(p *process, tk *task, st, prev *processState) error
 		cur.runs = prev.runs
 	}
 	for i := range st.areas {
+		st.areas[i].untrack = slices.Contains(droppable, st.areas[i].start)
 		if err := t.captureArea(p, st, &st.areas[i], &cur); err != nil {
 			return err
 		}
@@ -102,6 +132,9 @@ func (t *Tree) captureArea(p *process, st *processState, a *area, cur *cursor) e
 	}
 	if !t.wanted(a) {
 		return t.captureReadOnly(p, st, a)
+	}
+	if a.untrack {
+		return t.capturePrivate(p, st, a, cur)
 	}
 	a.tracked = true
 	if a.shared {

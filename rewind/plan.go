@@ -64,6 +64,9 @@ func (p *process) planMemory(st *processState, diff []span) error {
 	cur := cursor{runs: st.runs}
 	for i := 0; i < len(st.areas); {
 		j := st.group(i)
+		if st.areas[i].untrack {
+			p.putUntracked(&st.areas[i], &cur)
+		}
 		if st.areas[i].tracked {
 			if err := p.planGroup(st, i, j, &cur); err != nil {
 				return err
@@ -75,6 +78,17 @@ func (p *process) planMemory(st *processState, diff []span) error {
 		p.planSpan(st, d, inMemory)
 	}
 	return nil
+}
+
+// putUntracked plans to write an area back of which nobody knows whether it has changed.
+func (p *process) putUntracked(a *area, cur *cursor) {
+	for at := a.start; at < a.end; {
+		r, upto := cur.find(at, a.end)
+		if r != nil {
+			p.writes.slow = append(p.writes.slow, copyOp{at, uint64(r.first) + (at-r.addr)>>pageShift, upto - at})
+		}
+		at = upto
+	}
 }
 
 // planRemapped plans for stretches that were mapped again and are all holes, and for the heap, part of which may be.
