@@ -144,13 +144,24 @@ func (c *chromium) event(name string) {
 	}
 }
 
-// forget drops what the browser had sent before it was rewound.
+// forget drops what the browser had sent before it was rewound, down to the half of a message.
 func (c *chromium) forget() {
-	for {
-		if _, ok := c.receive(0); !ok {
-			c.seen, c.buf = nil, nil
-			return
+	c.t.Helper()
+	c.seen, c.buf = nil, nil
+	raw, err := c.r.SyscallConn()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	b := make([]byte, 1<<16)
+	_ = c.r.SetReadDeadline(time.Time{})
+	if err := raw.Read(func(fd uintptr) bool {
+		for {
+			if n, err := unix.Read(int(fd), b); n <= 0 || err != nil {
+				return true
+			}
 		}
+	}); err != nil {
+		c.t.Fatal(err)
 	}
 }
 

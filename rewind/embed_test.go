@@ -162,3 +162,26 @@ func TestFailedCheckpoint(t *testing.T) {
 		}
 	}
 }
+
+// TestDamage: a rewind that fails after it has begun ends the tree; none is handed back half rewound.
+func TestDamage(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	p := startProgram(t, exec.Command(tool(t, "/usr/bin/python3", "python3"), "-u", "-c", `
+import os, sys
+r, w = os.pipe(); os.write(w, b"abc"); print("ready")
+for line in sys.stdin: print(os.read(r, 1) if line.strip() == "read" else "here")
+`))
+	p.line()
+	tree := attach(t, Options{Roots: []int{p.pid()}})
+	s := snapshot(t, tree) // bytes that nobody fetches are part of the state
+	p.ask("look")
+	mustVerify(t, tree, s)
+	p.ask("read")
+	for range 2 {
+		_, err := tree.Rewind(context.Background(), s)
+		respawn(t, err, ReasonDescriptor, true)
+	}
+	waitFor(t, func() bool { s := taskState(p.pid(), p.pid()); return s == 'Z' || s == 0 })
+}

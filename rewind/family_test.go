@@ -28,8 +28,11 @@ func TestFamily(t *testing.T) {
 	answer := p.ask("a")
 	mustVerify(t, tree, s)
 	var f figures
-	made, ended := 0, 0
+	made, ended, open := 0, 0, 0
 	for i := range soak(300) {
+		if i == 20 {
+			open = openFiles(t)
+		}
 		switch i % 7 {
 		case 5:
 			p.ask("y%d", i%3)
@@ -60,10 +63,22 @@ func TestFamily(t *testing.T) {
 		}
 		f.add(mustRewind(t, tree, s))
 	}
+	if n := openFiles(t); n > open+2 {
+		t.Errorf("%d descriptors are open in the tracer, %d were after 20 rounds", n, open)
+	}
 	if made == 0 || ended == 0 {
 		t.Fatalf("%d processes were made again, %d ended: the test tests nothing", made, ended)
 	}
 	f.print(t, "family")
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	l, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(l)
 }
 
 // TestFiles: contents and names on the tree's tmpfs.

@@ -141,7 +141,9 @@ func (p *process) planGroup(st *processState, i, j int, cur *cursor) error {
 	again := false
 	for at := first.start; at < end; {
 		sel.Start, sel.End = at, end
-		n, e := uapi.Scan(p.pagemap, &sel, w.vec)
+		// For as many regions as it is given room for the kernel allocates room as well: ask for no more than there can be.
+		room := min(uint64(len(w.vec)), (end-at)>>pageShift)
+		n, e := uapi.Scan(p.pagemap, &sel, w.vec[:room])
 		if e == uapi.EPERM && !again {
 			// Unmapped and mapped again with equal attributes, which the maps do not show: what is there now is not tracked.
 			again = true

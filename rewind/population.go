@@ -146,7 +146,7 @@ func (t *Tree) killAndWait(pid int) error {
 		return nil // gone
 	}
 	defer uapi.Close(fd)
-	_ = uapi.Kill(pid, sigKill)
+	_ = uapi.PidfdKill(fd)
 	pf := [1]uapi.PollFd{{Fd: int32(fd), Events: uapi.PollIn}}
 	deadline := time.Now().Add(t.opt.StopTimeout)
 	for {

@@ -59,7 +59,7 @@ func (t *Tree) end(why *NeedsRespawnError) {
 	t.lost = why
 	for _, p := range t.procs {
 		if p.pidfd >= 0 {
-			_ = uapi.Kill(p.pid, sigKill)
+			_ = uapi.PidfdKill(p.pidfd)
 		}
 	}
 }

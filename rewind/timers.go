@@ -2,7 +2,6 @@ package rewind
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -63,13 +62,12 @@ func parseTimers(text []byte) []posixTimer {
 	return out
 }
 
-func (p *process) liveTimers() []posixTimer {
-	var b [8192]byte
-	return parseTimers(readSmall(fmt.Sprintf("/proc/%d/timers", p.pid), b[:]))
+func (t *Tree) liveTimers(p *process) []posixTimer {
+	return parseTimers(readSmall("/proc/"+itoa(p.pid)+"/timers", t.infoBuf))
 }
 
 func (t *Tree) captureTimers(p *process, tk *task, st *processState) error {
-	st.timers = p.liveTimers()
+	st.timers = t.liveTimers(p)
 	if len(st.timers) == 0 {
 		return nil
 	}
@@ -104,7 +102,7 @@ func (t *Tree) undoTimers(p *process, tk *task, st *processState, b *batch) erro
 		b.add(uapi.SysSetitimer, i, p.scratchAddr(itAt+int(i)*32), 0)
 	}
 	b.add(uapi.SysUmask, st.umask)
-	live := p.liveTimers()
+	live := t.liveTimers(p)
 	if len(live) == 0 && len(st.timers) == 0 {
 		return nil
 	}

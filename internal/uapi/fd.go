@@ -169,6 +169,9 @@ func Poll(p []PollFd, ms int) (int, error) {
 // PidfdOpen opens a handle of a process.
 func PidfdOpen(pid int) (int, error) { return unix.PidfdOpen(pid, 0) }
 
+// PidfdKill ends the process that a handle stands for, whoever has its number now.
+func PidfdKill(pidfd int) error { return unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0) }
+
 // Kill sends a signal to a process.
 func Kill(pid int, sig int) error { return unix.Kill(pid, unix.Signal(sig)) }
 
