@@ -118,11 +118,23 @@ func (a *act) doNewTab(ctx context.Context) error {
 
 func (a *act) doTabClose(ctx context.Context) error {
 	a.began()
+	var others int
+	a.b.read(func() { others = len(a.b.tabs) - 1 })
+	if others == 0 {
+		// The last tab is replaced before it goes: its renderer would end with it, and with
+		// the renderer the page's clock.
+		if _, err := a.b.newTab(ctx); err != nil {
+			return err
+		}
+	}
 	if err := a.b.closeTab(ctx, a.p); err != nil {
 		return err
 	}
 	p, err := a.b.tab(ctx)
 	if err != nil {
+		return err
+	}
+	if err := p.firstFrame(ctx); err != nil {
 		return err
 	}
 	return a.b.settleTab(ctx, p, &a.out.Settle)

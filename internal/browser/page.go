@@ -269,7 +269,7 @@ func (p *page) await(ctx context.Context, calls ...*cdp.Pending) (raw json.RawMe
 					watchdog.Reset(p.b.cfg.Watchdog)
 				case <-ctx.Done():
 					c.Abandon()
-					return nil, fmt.Errorf("wait for the page: %w", context.Cause(ctx))
+					return nil, fmt.Errorf("wait for the page (%s): %w", c.Method(), context.Cause(ctx))
 				}
 				continue
 			}

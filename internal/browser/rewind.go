@@ -3,9 +3,11 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/fault"
@@ -61,7 +63,42 @@ func (b *Browser) rest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.conn.Settle(ctx, b.heldUp)
+	for tries := 0; ; tries++ {
+		wait, cancel := context.WithTimeout(ctx, moveWait)
+		err := b.conn.Settle(wait, func(session, method string) bool {
+			// Some input is never answered, as when its document goes away under it.
+			return tries > inputTries && strings.HasPrefix(method, "Input.") || b.heldUp(session)
+		})
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		// The page hears of the last move of the pointer in the next frame.
+		if err := b.frameAll(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// inputTries is how many frames input gets to be answered.
+const inputTries = 2
+
+// frameAll makes a frame in every tab that can make one.
+func (b *Browser) frameAll(ctx context.Context) error {
+	var tabs []*page
+	b.read(func() {
+		for _, p := range b.tabs {
+			if p.trouble() == nil && p.number > 0 {
+				tabs = append(tabs, p)
+			}
+		}
+	})
+	for _, p := range tabs {
+		if err := p.frame(ctx); err != nil && !errors.Is(err, errDialog) && !errors.Is(err, errGone) && !errors.Is(err, errCrashed) {
+			return err
+		}
+	}
+	return nil
 }
 
 // heldUp says whether a session's tab cannot answer.

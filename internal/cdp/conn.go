@@ -297,6 +297,9 @@ func (c *Conn) write(id int64, session, method string, params []byte) {
 	c.sent.Add(1)
 }
 
+// Method is what was asked.
+func (p *Pending) Method() string { return p.method }
+
 // Done is closed when the answer is there or the pipe has ended.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
@@ -328,9 +331,9 @@ func (p *Pending) Abandon() {
 	}
 }
 
-// Settle waits until the browser has answered every command. Those of sessions for which
-// skip says true do not count; skip may be nil.
-func (c *Conn) Settle(ctx context.Context, skip func(session string) bool) error {
+// Settle waits until the browser has answered every command. Those for which skip says
+// true do not count; skip may be nil.
+func (c *Conn) Settle(ctx context.Context, skip func(session, method string) bool) error {
 	for {
 		p := c.unanswered(skip)
 		if p == nil {
@@ -344,7 +347,7 @@ func (c *Conn) Settle(ctx context.Context, skip func(session string) bool) error
 	}
 }
 
-func (c *Conn) unanswered(skip func(session string) bool) *Pending {
+func (c *Conn) unanswered(skip func(session, method string) bool) *Pending {
 	var waiting []*Pending
 	c.mu.Lock()
 	for _, p := range c.pending {
@@ -352,7 +355,7 @@ func (c *Conn) unanswered(skip func(session string) bool) *Pending {
 	}
 	c.mu.Unlock()
 	for _, p := range waiting {
-		if skip == nil || !skip(p.session) {
+		if skip == nil || !skip(p.session, p.method) {
 			return p
 		}
 	}
