@@ -71,3 +71,29 @@ func (g *Gym) CPUTime() time.Duration {
 	}
 	return sum
 }
+
+// ResetInfo says how a world was put back after an episode.
+type ResetInfo struct {
+	Took time.Duration
+	// SlowPath says that the world was started afresh instead; Reason why.
+	SlowPath bool
+	Reason   string
+	// Split are parts of Took. Those of a rewind that run side by side may add up to more.
+	Split map[string]time.Duration
+	// Pages were written back, cleared or dropped.
+	Pages int
+	Areas int // of memory, in all processes
+	// Verified says that everything was compared with the snapshot, which takes long.
+	Verified bool
+}
+
+// LastReset is the latest reset of a world.
+func (g *Gym) LastReset() ResetInfo {
+	r := g.pool.Stats().LastReset
+	info := ResetInfo{Took: r.Took, SlowPath: r.SlowPath, Reason: r.Reason, Split: r.Split, Verified: r.Verified}
+	if w := r.Rewind; w != nil {
+		info.Pages = w.PagesWritten + w.PagesZeroed + w.PagesDropped + w.PagesShared
+		info.Areas = w.Areas
+	}
+	return info
+}

@@ -26,10 +26,13 @@ type Options struct {
 	// Worlds is how many episodes can run at once; 0 means 1.
 	Worlds int
 	// Spares are worlds kept ready beyond those, so that a Reset need not wait for the
-	// world of the episode before it; 0 means 1, negative none.
+	// world of the episode before it; negative means none. 0 means 1, or none where a driver
+	// puts worlds back in milliseconds.
 	Spares int
 	// Driver resets worlds: "auto" (default) or the name of one.
 	Driver string
+	// VerifyEvery, if positive, has each Nth reset in place compared byte for byte.
+	VerifyEvery int
 	// Traces is the folder for recorded episodes: "" is DefaultTraceDir, "off" records nothing.
 	Traces string
 	// KeepTraces is how many recorded episodes stay; 0 keeps all.
@@ -63,9 +66,6 @@ func Open(ctx context.Context, o Options) (*Gym, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	if o.Spares == 0 {
-		o.Spares = 1
-	}
 	g := &Gym{log: o.Log, worlds: max(1, o.Worlds)}
 	g.seats = make(chan struct{}, g.worlds)
 	if err := g.load(o.World); err != nil {
@@ -93,6 +93,15 @@ func (g *Gym) boot(ctx context.Context, o Options) error {
 		return err
 	}
 	g.driver = driver.Name()
+	switch d := driver.(type) {
+	case world.Rewind:
+		d.VerifyEvery = o.VerifyEvery
+		driver = d
+	default:
+		if o.Spares == 0 {
+			o.Spares = 1
+		}
+	}
 	if g.image, err = world.BuildImage(ctx, g.spec, o.Progress); err != nil {
 		return fmt.Errorf("build the image of world %s: %w", g.spec.Name, err)
 	}

@@ -186,9 +186,17 @@ func (p *Pool) hopeless() (<-chan struct{}, error) {
 func (p *Pool) Release(w *World) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if back := p.taken[w]; back != nil {
-		delete(p.taken, w)
-		close(back)
+	back := p.taken[w]
+	if back == nil {
+		return
+	}
+	delete(p.taken, w)
+	close(back)
+	// Who waits for worlds to be ready from now on waits for this one too.
+	for i := range p.slots {
+		if p.slots[i].world == w {
+			p.slots[i].state = starting
+		}
 	}
 }
 

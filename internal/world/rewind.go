@@ -190,6 +190,11 @@ func (w *World) rewind(ctx context.Context, verifyEvery int, report *ResetReport
 	report.Verified = verifyEvery > 0 && w.saved.resets%verifyEvery == 0
 	err = w.rewindBox(ctx, report)
 	lap("rewind")
+	if r := report.Rewind; r != nil {
+		for name, d := range parts(r.Split) {
+			report.Split["rewind."+name] = d
+		}
+	}
 	if err == nil {
 		err = held.Restore(ctx, w.saved.browser)
 	}
@@ -248,4 +253,11 @@ func (w *World) rewindBox(ctx context.Context, report *ResetReport) (err error) 
 		return fmt.Errorf("the rewound world differs from its snapshot in %d places, first: %s", proof.Count, proof.Differences[0])
 	}
 	return nil
+}
+
+func parts(s rewind.Split) map[string]time.Duration {
+	return map[string]time.Duration{
+		"stop": s.Stop, "processes": s.Processes, "threads": s.Threads, "descriptors": s.Descriptors, "areas": s.Areas, "scan": s.Scan,
+		"write": s.Write, "rearm": s.Rearm, "files": s.Files, "drain": s.Drain, "resume": s.Resume,
+	}
 }
