@@ -462,6 +462,12 @@ func (t *Tree) mapArena(p *process, tk *task) error {
 	return err
 }
 
+// infested says whether a process still has its parasite: a program that replaced itself has not.
+func (p *process) infested() bool {
+	var b [1]byte
+	return p.channel >= 0 && p.read(p.code, b[:]) == nil && b[0] == parasiteCode[0]
+}
+
 // sendFd puts a descriptor of ours into the process and gives its number there.
 func (t *Tree) sendFd(p *process, tk *task, fd int) (int, error) {
 	if err := uapi.SendFd(p.channel, fd); err != nil {

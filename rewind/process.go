@@ -166,6 +166,8 @@ func numbers(dir int, out []int) ([]int, error) {
 	}
 }
 
+func itoa(n int) string { return strconv.Itoa(n) }
+
 // readSmall reads a /proc file that fits into b.
 func readSmall(path string, b []byte) []byte {
 	fd, err := uapi.Open(path, uapi.ORdonly)

@@ -1,18 +1,6 @@
 package rewind
 
-import (
-	"strconv"
-
-	"github.com/pommelgym/pommel/internal/uapi"
-)
-
-func itoa(n int) string { return strconv.Itoa(n) }
-
-// infested says whether a process still has its parasite: a program that replaced itself has not.
-func (p *process) infested() bool {
-	var b [1]byte
-	return p.channel >= 0 && p.read(p.code, b[:]) == nil && b[0] == parasiteCode[0]
-}
+import "github.com/pommelgym/pommel/internal/uapi"
 
 // undoCwd brings a process back to the folder that it was in.
 func (t *Tree) undoCwd(p *process, tk *task, st *processState, b *batch) error {
