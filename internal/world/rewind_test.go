@@ -331,8 +331,9 @@ func TestRewindHandsOverANewWorld(t *testing.T) {
 	must(t, r.w.Check(testContext(t)))
 }
 
+// verifyEvery is after how many resets one is compared byte for byte; POMMEL_VERIFY asks for another number.
 func verifyEvery() int {
-	if n, err := strconv.Atoi(os.Getenv("VERIFY")); err == nil {
+	if n, err := strconv.Atoi(os.Getenv("POMMEL_VERIFY")); err == nil {
 		return n
 	}
 	return 25
