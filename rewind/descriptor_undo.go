@@ -1,0 +1,473 @@
+package rewind
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/pommelgym/pommel/internal/uapi"
+)
+
+// lookFiles compares the descriptors of a process with those of a state. It needs no
+// ptrace and changes nothing; undoFiles acts on what it has found.
+func (t *Tree) lookFiles(p *process, st *processState) error {
+	fds, err := numbers(p.fdDir, p.fds[:0])
+	p.fds = fds
+	if err != nil {
+		return fail(ReasonDescriptor, "list descriptors of process %d: %v", p.pid, err)
+	}
+	p.present, p.extra = p.present[:0], p.extra[:0]
+	k := 0
+	for _, fd := range fds { // both lists ascend
+		if fd == p.remoteChannel {
+			continue
+		}
+		for k < len(st.files) && st.files[k].fd < fd {
+			p.present = append(p.present, false)
+			k++
+		}
+		if k == len(st.files) || st.files[k].fd != fd {
+			p.extra = append(p.extra, fd)
+			continue
+		}
+		st.files[k].now = -1
+		same, err := t.sameFile(p, &st.files[k])
+		if err != nil {
+			return err
+		}
+		p.present = append(p.present, same)
+		k++
+	}
+	for ; k < len(st.files); k++ {
+		p.present = append(p.present, false)
+	}
+	return nil
+}
+
+// undoFiles brings the descriptors of a process back: new ones are closed, missing ones
+// put back, then offsets, flags, epoll sets and counters.
+func (t *Tree) undoFiles(p *process, tk *task, st *processState, b *batch) error {
+	for _, fd := range p.extra {
+		if err := t.room(tk, b); err != nil {
+			return err
+		}
+		b.add(uapi.SysClose, uint64(fd))
+		t.report.DescriptorsClosed++
+	}
+	missing := false
+	for i := range st.files {
+		if err := t.room(tk, b); err != nil {
+			return err
+		}
+		d := &st.files[i]
+		missing = missing || !p.present[i]
+		if p.present[i] {
+			b.add(uapi.SysFcntl, uint64(d.fd), fSetfd, flag(d.cloexec, 1))
+		} else {
+			d.now = -1
+		}
+	}
+	// What follows looks at the outcome; without new or missing files there is none, and the batch grows on.
+	if len(p.extra) > 0 || missing {
+		if err := t.flush(tk, b); err != nil {
+			return err
+		}
+	}
+	for i := range st.files {
+		if !p.present[i] {
+			if err := t.putFile(p, tk, &st.files[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return t.undoFileStates(p, tk, st)
+}
+
+const fSetfd = 2
+
+func flag(on bool, v uint64) uint64 {
+	if on {
+		return v
+	}
+	return 0
+}
+
+// sameFile says whether a descriptor still is the open file that it was.
+func (t *Tree) sameFile(p *process, d *descriptor) (bool, error) {
+	if d.held() {
+		r, e := uapi.Kcmp(p.pid, t.self, d.fd, d.dup)
+		if e != 0 {
+			return false, fail(ReasonDescriptor, "compare descriptor %d of process %d: %v", d.fd, p.pid, e)
+		}
+		return r == 0, nil
+	}
+	now, e := uapi.PidfdGetfd(p.pidfd, d.fd)
+	if e != 0 {
+		return false, nil
+	}
+	var st uapi.Stat_t
+	if uapi.Fstat(now, &st) != nil || st.Ino != d.id.ino || st.Dev != d.id.dev ||
+		uapi.StatusFlags(now)&uapi.OAccmode != d.status&uapi.OAccmode {
+		uapi.Close(now)
+		return false, nil
+	}
+	d.now = now
+	return true, nil
+}
+
+// peekFiles takes duplicates of the connections of a process that has not run: bytes may
+// have come for it that it had no time to read.
+func (p *process) peekFiles(st *processState) {
+	for i := range st.files {
+		d := &st.files[i]
+		d.now = -1
+		if d.kind == kindSocket && !d.held() {
+			if now, e := uapi.PidfdGetfd(p.pidfd, d.fd); e == 0 {
+				d.now = now
+			}
+		}
+	}
+}
+
+// current is a descriptor of ours for the open file.
+func (d *descriptor) current() int {
+	if d.held() {
+		return d.dup
+	}
+	return d.now
+}
+
+// putFile puts an open file that was closed back under its number.
+func (t *Tree) putFile(p *process, tk *task, d *descriptor) error {
+	switch {
+	case d.held():
+	case d.kind == kindPipe:
+		fd, err := uapi.Open(fmt.Sprintf("/proc/self/fd/%d", d.path), d.status&uapi.OAccmode|uapi.ONonblock)
+		if err != nil {
+			return fail(ReasonDescriptor, "open the pipe of descriptor %d of process %d again: %v", d.fd, p.pid, err)
+		}
+		d.now = fd
+		_ = uapi.SetStatusFlags(fd, d.status)
+	case d.kind == kindSocket:
+		// The connection is gone for good. The program finds one whose peer has closed, as if that had hung up.
+		fd, err := uapi.EOFSocket(d.family)
+		if err != nil {
+			return fail(ReasonDescriptor, "make a closed connection: %v", err)
+		}
+		var st uapi.Stat_t
+		if err := uapi.Fstat(fd, &st); err != nil {
+			return fail(ReasonDescriptor, "look at a closed connection: %v", err)
+		}
+		_ = uapi.SetStatusFlags(fd, d.status)
+		d.now, d.id = fd, identity{st.Dev, st.Ino}
+		d.ready = true
+		t.report.ConnectionsEnded++
+	default:
+		return fail(ReasonDescriptor, "descriptor %d of process %d (%s) was closed and is not kept", d.fd, p.pid, d.link)
+	}
+	t.report.DescriptorsRestored++
+	got, err := t.sendFd(p, tk, d.current())
+	if err != nil {
+		return err
+	}
+	b := p.batch()
+	if got == d.fd {
+		b.add(uapi.SysFcntl, uint64(got), fSetfd, flag(d.cloexec, 1))
+	} else {
+		b.add(uapi.SysDup3, uint64(got), uint64(d.fd), flag(d.cloexec, uapi.OCloexec))
+		b.add(uapi.SysClose, uint64(got))
+	}
+	if err := t.run(tk, b); err != nil {
+		return err
+	}
+	if ret := b.calls[:1][0].ret; isErr(ret) {
+		return fail(ReasonDescriptor, "put descriptor %d of process %d back: %v", d.fd, p.pid, uapi.Errno(-ret))
+	}
+	return nil
+}
+
+// undoFileStates mends what is inside the open files.
+func (t *Tree) undoFileStates(p *process, tk *task, st *processState) error {
+	for i := range st.files {
+		d := &st.files[i]
+		fd := d.current()
+		if fd < 0 {
+			continue
+		}
+		if f := uapi.StatusFlags(fd); f != d.status {
+			_ = uapi.SetStatusFlags(fd, d.status)
+		}
+		switch d.kind {
+		case kindRegular:
+			if pos, err := uapi.Seek(fd, 0, uapi.SeekCur); err == nil && pos != d.pos {
+				if _, err := uapi.Seek(fd, d.pos, uapi.SeekSet); err != nil {
+					return fail(ReasonDescriptor, "set the offset of descriptor %d of process %d: %v", d.fd, p.pid, err)
+				}
+			}
+		case kindEpoll:
+			if err := t.undoEpoll(p, tk, d); err != nil {
+				return err
+			}
+		case kindEventfd, kindTimerfd, kindSignalfd, kindInotify:
+			if err := t.undoSpecial(p, tk, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	epollAdd = 1
+	epollDel = 2
+	epollMod = 3
+)
+
+func findItem(list []epollItem, it epollItem) *epollItem {
+	for i := range list {
+		if list[i].fd == it.fd && list[i].ino == it.ino {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// undoEpoll makes the members of an epoll set those of the snapshot.
+func (t *Tree) undoEpoll(p *process, tk *task, d *descriptor) error {
+	info := selfInfo(d.dup, t.infoBuf)
+	if bytes.Equal(info, d.info) {
+		return nil
+	}
+	now := parseEpoll(info)
+	b := p.batch()
+	mem := p.scratch()
+	used := 0
+	event := func(it epollItem) uint64 { // struct epoll_event is packed on this architecture only
+		at := used
+		used += epollEventSize
+		putEpollEvent(mem[at:], it.events, it.data)
+		return p.scratchAddr(at)
+	}
+	for _, it := range now {
+		if findItem(d.epoll, it) == nil {
+			b.add(uapi.SysEpollCtl, uint64(d.fd), epollDel, uint64(it.fd), 0)
+		}
+		if len(b.calls) > maxCalls-4 {
+			if err := t.run(tk, b); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.run(tk, b); err != nil {
+		return err
+	}
+	for _, it := range d.epoll {
+		old := findItem(now, it)
+		switch {
+		case old == nil:
+			b.add(uapi.SysEpollCtl, uint64(d.fd), epollAdd, uint64(it.fd), event(it))
+		case *old != it:
+			b.add(uapi.SysEpollCtl, uint64(d.fd), epollMod, uint64(it.fd), event(it))
+		}
+		if len(b.calls) > maxCalls-4 || used > scratchSize-64 {
+			if err := t.checkedEpoll(p, tk, b); err != nil {
+				return err
+			}
+			used = 0
+		}
+	}
+	return t.checkedEpoll(p, tk, b)
+}
+
+func (t *Tree) checkedEpoll(p *process, tk *task, b *batch) error {
+	n := len(b.calls)
+	if err := t.run(tk, b); err != nil {
+		return err
+	}
+	for _, c := range b.calls[:n] {
+		if c.ret == 0 {
+			continue
+		}
+		return fail(ReasonDescriptor, "epoll set %d of process %d, member %d, operation %d: %v", c.arg[0], p.pid, c.arg[2], c.arg[1], uapi.Errno(-c.ret))
+	}
+	return nil
+}
+
+// undoSpecial puts the counter of an eventfd, the expiry of a timerfd and the mask of a signalfd back.
+func (t *Tree) undoSpecial(p *process, tk *task, d *descriptor) error {
+	info := selfInfo(d.dup, t.infoBuf)
+	if bytes.Equal(info, d.info) {
+		return nil
+	}
+	live := descriptor{kind: d.kind, info: info}
+	live.parseInfo()
+	switch d.kind {
+	case kindEventfd:
+		return setEventfd(d, live.count)
+	case kindTimerfd:
+		if d.timer == (uapi.ItimerSpec{}) && live.timer == d.timer && live.ticks == d.ticks {
+			return nil
+		}
+		if err := uapi.TimerfdSet(d.dup, d.timer); err != nil {
+			return fail(ReasonDescriptor, "set timer descriptor %d of process %d: %v", d.fd, p.pid, err)
+		}
+		if d.ticks > 0 {
+			if e := uapi.TimerfdTicks(d.dup, d.ticks); e != 0 {
+				return fail(ReasonDescriptor, "set expirations of timer descriptor %d of process %d: %v", d.fd, p.pid, e)
+			}
+		}
+	case kindSignalfd:
+		mask, _ := hexField([]byte(statusField(d.info, "sigmask")), 0)
+		uapi.View[uint64](p.scratch(), 1)[0] = mask
+		if _, err := t.one(p, tk, uapi.SysSignalfd4, uint64(d.fd), p.scratchAddr(0), 8, 0); err != nil {
+			return err
+		}
+	case kindInotify:
+		return t.undoInotify(p, tk, d, info)
+	}
+	return nil
+}
+
+// setEventfd brings a counter from one value to the other.
+func setEventfd(d *descriptor, now uint64) error {
+	if now == d.count {
+		return nil
+	}
+	var b [8]byte
+	for now > 0 { // one read takes it all, unless it is a semaphore
+		if _, err := uapi.Read(d.dup, b[:]); err != nil {
+			return fail(ReasonDescriptor, "read event descriptor %d: %v", d.fd, err)
+		}
+		live := descriptor{kind: kindEventfd, info: selfInfo(d.dup, nil)}
+		live.parseInfo()
+		if live.count >= now {
+			break
+		}
+		now = live.count
+	}
+	if d.count == 0 {
+		return nil
+	}
+	uapi.View[uint64](b[:], 1)[0] = d.count
+	if _, err := uapi.Write(d.dup, b[:]); err != nil {
+		return fail(ReasonDescriptor, "set event descriptor %d: %v", d.fd, err)
+	}
+	return nil
+}
+
+// undoInotify takes new watches away. Watches that were removed have lost their number for good.
+func (t *Tree) undoInotify(p *process, tk *task, d *descriptor, info []byte) error {
+	want, now := watches(d.info), watches(info)
+	b := p.batch()
+	for wd := range now {
+		if !want[wd] && !b.full() {
+			b.add(uapi.SysInotifyRmWatch, uint64(d.fd), uint64(wd))
+		}
+	}
+	for wd := range want {
+		if !now[wd] {
+			return fail(ReasonDescriptor, "watch %d of inotify descriptor %d of process %d was removed", wd, d.fd, p.pid)
+		}
+	}
+	return t.run(tk, b)
+}
+
+func watches(info []byte) map[int]bool {
+	m := map[int]bool{}
+	for line := range bytes.Lines(info) {
+		if rest, ok := bytes.CutPrefix(line, []byte("inotify wd:")); ok {
+			v, _ := hexField(rest, 0)
+			m[int(v)] = true
+		}
+	}
+	return m
+}
+
+// drain takes away what has become readable since the snapshot, in all descriptors of all processes.
+func (t *Tree) drain(s *Snapshot) error {
+	t.polls, t.polled = t.polls[:0], t.polled[:0]
+	for _, st := range s.procs {
+		for i := range st.files {
+			d := &st.files[i]
+			fd := d.current()
+			if fd < 0 {
+				continue
+			}
+			switch d.kind {
+			case kindPipe:
+				if d.status&uapi.OAccmode == uapi.OWronly {
+					continue
+				}
+			case kindSocket, kindListener, kindInotify:
+			default:
+				continue
+			}
+			t.polls = append(t.polls, uapi.PollFd{Fd: int32(fd), Events: uapi.PollIn})
+			t.polled = append(t.polled, d)
+		}
+	}
+	if _, err := uapi.Poll(t.polls, 0); err != nil {
+		return fail(ReasonDescriptor, "poll the tree's descriptors: %v", err)
+	}
+	for i := range t.polls {
+		if ready := t.polls[i].Revents&uapi.PollIn != 0; ready || t.polled[i].unread > 0 {
+			if err := t.drainOne(t.polled[i], int(t.polls[i].Fd)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Tree) drainOne(d *descriptor, fd int) error {
+	switch d.kind {
+	case kindListener:
+		for !d.ready && readable(fd) && uapi.AcceptAndDrop(fd) {
+		}
+	case kindPipe, kindInotify:
+		n := uapi.Unread(fd)
+		if n == d.unread {
+			return nil
+		}
+		if n < d.unread {
+			return fail(ReasonDescriptor, "bytes that lay in the pipe at descriptor %d were read", d.fd)
+		}
+		if d.unread > 0 {
+			return fail(ReasonDescriptor, "bytes lay in the pipe at descriptor %d and more came", d.fd)
+		}
+		for n > 0 {
+			k, err := uapi.Read(fd, t.sink[:min(n, len(t.sink))])
+			if err != nil || k <= 0 {
+				break
+			}
+			n -= k
+		}
+	case kindSocket:
+		n := uapi.Unread(fd)
+		if d.unread > 0 {
+			if n != d.unread {
+				return fail(ReasonDescriptor, "bytes that lay in the socket at descriptor %d were read, or more came", d.fd)
+			}
+			return nil
+		}
+		if d.ready {
+			return nil
+		}
+		for {
+			k, err := uapi.Recv(fd, t.sink)
+			if err != nil || k <= 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// closeTemporary closes the duplicates that were taken for one rewind.
+func (s *Snapshot) closeTemporary() {
+	for _, st := range s.procs {
+		for i := range st.files {
+			uapi.Close(st.files[i].now)
+			st.files[i].now = -1
+		}
+	}
+}

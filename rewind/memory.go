@@ -1,0 +1,301 @@
+package rewind
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/pommelgym/pommel/internal/uapi"
+)
+
+// run is a row of saved pages: n pages at addr, kept from page first of the arena on.
+type run struct {
+	addr  uint64
+	n     uint32
+	first uint32
+}
+
+func (r *run) end() uint64 { return r.addr + uint64(r.n)<<pageShift }
+
+// rawRun is a row of pages that are kept outside the arena.
+type rawRun struct {
+	addr uint64
+	data []byte
+}
+
+const (
+	inMemory = uapi.PageIsPresent | uapi.PageIsSwapped
+	fileZero = uapi.PageIsFile | uapi.PageIsPfnZero
+)
+
+// register puts an area under tracking.
+func (p *process) register(start, end uint64) error {
+	if e := uapi.UffdRegister(p.uffd, start, end); e != 0 {
+		return fail(ReasonMemory, "track writes to %#x-%#x of process %d: %v", start, end, p.pid, e)
+	}
+	return nil
+}
+
+// captureMemory registers all areas that can be written, saves what is in them and
+// starts tracking. With prev given (the state to which tracking is relative), only
+// pages written since are copied.
+func (t *Tree) captureMemory(p *process, tk *task, st, prev *processState) error {
+	if p.arena == nil || p.arena.at == 0 {
+		if err := t.mapArena(p, tk); err != nil {
+			return err
+		}
+	}
+	text, err := p.readMaps()
+	if err != nil {
+		return err
+	}
+	for _, a := range parseMaps(text, nil) {
+		if p.ours(&a) || !t.wanted(&a) {
+			continue
+		}
+		if strings.HasPrefix(a.name, "anon_inode:[io_uring]") {
+			return fail(ReasonIOUring, "process %d has mapped an io_uring", p.pid)
+		}
+		if err := p.register(a.start, a.end); err != nil {
+			return fail(ReasonMemory, "%s: %v", a.name, err)
+		}
+	}
+	if text, err = p.readMaps(); err != nil { // registering may split or merge areas
+		return err
+	}
+	st.text = bytes.Clone(text)
+	st.areas = parseMaps(st.text, nil)
+	cur := cursor{}
+	if prev != nil {
+		cur.runs = prev.runs
+	}
+	for i := range st.areas {
+		if err := t.captureArea(p, st, &st.areas[i], &cur); err != nil {
+			return err
+		}
+	}
+	for i := range st.areas {
+		if a := &st.areas[i]; a.tracked {
+			if err := p.arm(a.start, a.end); err != nil {
+				return err
+			}
+		}
+	}
+	p.sinceArm = 0
+	return nil
+}
+
+// ours says whether an area is the tracer's own doing.
+func (p *process) ours(a *area) bool {
+	return a.start >= p.code && a.end <= p.data+parasiteData ||
+		p.arena != nil && p.arena.at != 0 && a.start >= p.arena.at && a.end <= p.arena.at+arenaSize
+}
+
+// wanted says whether writes to an area have to be tracked. Those to shared mappings of files that the caller has
+// allowed are left alone.
+func (t *Tree) wanted(a *area) bool {
+	return a.wanted() && !(a.shared && strings.HasPrefix(a.name, "/") && t.opt.AllowForeign(a.name))
+}
+
+func (t *Tree) captureArea(p *process, st *processState, a *area, cur *cursor) error {
+	if p.ours(a) || a.kernelOwned() {
+		return nil
+	}
+	if !t.wanted(a) {
+		return t.captureReadOnly(p, st, a)
+	}
+	a.tracked = true
+	if a.shared {
+		o, err := t.objectAt(p, a)
+		if err != nil {
+			return err
+		}
+		a.object = o
+		return nil
+	}
+	if strings.HasSuffix(a.name, " (deleted)") {
+		a.keep = p.openMapping(a)
+	}
+	return t.capturePrivate(p, st, a, cur)
+}
+
+func (p *process) openMapping(a *area) int {
+	fd, err := uapi.Open(mapFile(p.pid, a), uapi.ORdonly)
+	if err != nil {
+		return -1
+	}
+	return fd
+}
+
+// captureReadOnly saves the pages of a read-only file mapping that were written before
+// it was made read-only (relocations). Only making the process again needs them.
+func (t *Tree) captureReadOnly(p *process, st *processState, a *area) error {
+	if a.shared || strings.HasSuffix(a.name, " (deleted)") {
+		a.keep = p.openMapping(a)
+	}
+	if a.shared {
+		return nil
+	}
+	return p.eachRegion(a.start, a.end, present, func(r uapi.PageRegion) error {
+		data := make([]byte, r.End-r.Start)
+		if err := p.read(r.Start, data); err != nil {
+			return err
+		}
+		st.readOnly = append(st.readOnly, rawRun{r.Start, data})
+		return nil
+	})
+}
+
+// present selects pages that exist and are neither the file's own nor the zero page.
+var present = uapi.PmScanArg{
+	CategoryInverted: fileZero, CategoryMask: fileZero, CategoryAnyof: inMemory,
+	ReturnMask: inMemory | uapi.PageIsWritten,
+}
+
+// eachRegion visits what a scan finds; sel says what to look for.
+func (p *process) eachRegion(start, end uint64, sel uapi.PmScanArg, visit func(uapi.PageRegion) error) error {
+	var vec [512]uapi.PageRegion
+	for at := start; at < end; {
+		sel.Start, sel.End = at, end
+		n, e := uapi.Scan(p.pagemap, &sel, vec[:])
+		if e != 0 {
+			return fail(ReasonMemory, "scan %#x-%#x of process %d: %v", start, end, p.pid, e)
+		}
+		for _, r := range vec[:n] {
+			if err := visit(r); err != nil {
+				return err
+			}
+		}
+		if sel.WalkEnd <= at {
+			break
+		}
+		at = sel.WalkEnd
+	}
+	return nil
+}
+
+// capturePrivate saves the pages of a private area.
+func (t *Tree) capturePrivate(p *process, st *processState, a *area, cur *cursor) error {
+	return p.eachRegion(a.start, a.end, present, func(r uapi.PageRegion) error {
+		here := exists(r.Categories) || a.ino == 0 // only in mappings of files the kernel leaves notes
+		if !here && len(cur.runs) == 0 {
+			return nil
+		}
+		a.saved = true
+		st.pages += int((r.End - r.Start) >> pageShift)
+		for at := r.Start; at < r.End; {
+			old, upto := cur.find(at, r.End)
+			if old == nil && !here {
+				at = upto
+				continue
+			}
+			if old == nil {
+				if err := p.savePages(st, at, upto); err != nil {
+					return err
+				}
+				at = upto
+				continue
+			}
+			first := old.first + uint32((at-old.addr)>>pageShift)
+			if r.Categories&uapi.PageIsWritten == 0 {
+				n := uint32((upto - at) >> pageShift)
+				p.arena.hold(pageRun{first, n}, 1)
+				st.addRun(run{at, n, first})
+			} else if err := p.savePagesOver(st, at, upto, first); err != nil {
+				return err
+			}
+			at = upto
+		}
+		return nil
+	})
+}
+
+// savePages copies pages of the process into its arena.
+func (p *process) savePages(st *processState, at, end uint64) error {
+	for at < end {
+		r, err := p.arena.alloc(uint32((end - at) >> pageShift))
+		if err != nil {
+			return err
+		}
+		if err := p.read(at, p.arena.bytes(r)); err != nil {
+			return err
+		}
+		st.addRun(run{at, r.n, r.first})
+		at += uint64(r.n) << pageShift
+	}
+	return nil
+}
+
+// savePagesOver is savePages for pages of which an older copy exists; equal ones are shared with it.
+func (p *process) savePagesOver(st *processState, at, end uint64, old uint32) error {
+	var b [pageSize]byte
+	for ; at < end; at, old = at+pageSize, old+1 {
+		if err := p.read(at, b[:]); err != nil {
+			return err
+		}
+		if bytes.Equal(b[:], p.arena.page(old)) {
+			p.arena.hold(pageRun{old, 1}, 1)
+			st.addRun(run{at, 1, old})
+			continue
+		}
+		r, err := p.arena.alloc(1)
+		if err != nil {
+			return err
+		}
+		copy(p.arena.bytes(r), b[:])
+		st.addRun(run{at, 1, r.first})
+	}
+	return nil
+}
+
+// addRun appends a run, joining it to the last one where both places continue it.
+func (st *processState) addRun(r run) {
+	if k := len(st.runs); k > 0 {
+		if l := &st.runs[k-1]; l.end() == r.addr && l.first+l.n == r.first {
+			l.n += r.n
+			return
+		}
+	}
+	st.runs = append(st.runs, r)
+}
+
+// arm protects every present page of a range again, so that the next write to it shows.
+func (p *process) arm(start, end uint64) error {
+	a := uapi.PmScanArg{Flags: uapi.PmScanWPMatching | uapi.PmScanCheckWPAsync, CategoryAnyof: inMemory,
+		CategoryMask: uapi.PageIsWritten}
+	for at := start; at < end; {
+		a.Start, a.End = at, end
+		if _, e := uapi.Scan(p.pagemap, &a, nil); e != 0 {
+			return fail(ReasonMemory, "protect %#x-%#x of process %d: %v", start, end, p.pid, e)
+		}
+		if a.WalkEnd <= at {
+			break
+		}
+		at = a.WalkEnd
+	}
+	return nil
+}
+
+// cursor walks a sorted list of runs along with ascending addresses.
+type cursor struct {
+	runs []run
+	i    int
+}
+
+// find gives the run that covers at, or nil, and up to where (at most end) that holds.
+// Addresses may go back a little, as areas and regions overlap.
+func (c *cursor) find(at, end uint64) (*run, uint64) {
+	for c.i > 0 && c.runs[c.i-1].end() > at {
+		c.i--
+	}
+	for c.i < len(c.runs) && c.runs[c.i].end() <= at {
+		c.i++
+	}
+	if c.i == len(c.runs) {
+		return nil, end
+	}
+	r := &c.runs[c.i]
+	if r.addr > at {
+		return nil, min(r.addr, end)
+	}
+	return r, min(r.end(), end)
+}

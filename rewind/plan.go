@@ -1,0 +1,323 @@
+package rewind
+
+import (
+	"github.com/pommelgym/pommel/internal/uapi"
+)
+
+// copyOp tells the machine code to copy saved pages, or to clear pages; the layout is its own.
+type copyOp struct{ dst, src, n uint64 }
+
+// span is a stretch of addresses.
+type span struct{ start, end uint64 }
+
+// plan is what a scan of a process's memory says has to be done to it.
+type plan struct {
+	copies []copyOp
+	slow   []copyOp // into areas that cannot be written; src is a page of the arena, n in bytes
+	drops  []span
+	armed  []span // areas in which something was written
+	shared []sharedPage
+	vec    []uapi.PageRegion
+
+	written, zeroed, dropped int
+	onlyRseq                 bool
+}
+
+type sharedPage struct {
+	o    *object
+	page int
+}
+
+// longestZeroed is the longest row of new pages, in bytes, that is cleared rather than
+// given back: cleared pages cost no fault when the next episode uses them.
+const longestZeroed = 64 * pageSize
+
+func (w *plan) reset() {
+	w.copies, w.slow, w.drops, w.armed = w.copies[:0], w.slow[:0], w.drops[:0], w.armed[:0]
+	w.written, w.zeroed, w.dropped, w.onlyRseq = 0, 0, 0, true
+	if w.vec == nil {
+		w.vec = make([]uapi.PageRegion, 4096)
+	}
+}
+
+// scanSelectors: where pages were saved, a page that is not there counts as changed (it
+// was given back with madvise); elsewhere only what exists and was written matters.
+// Whether a page is still the file's own is not asked: to find that out the kernel looks
+// at each page's descriptor, which makes the scan several times slower. A page of a file
+// that was only read is then given back like one that was written.
+var (
+	scanSaved = uapi.PmScanArg{Flags: uapi.PmScanCheckWPAsync, CategoryInverted: uapi.PageIsPresent,
+		CategoryAnyof: uapi.PageIsWritten | uapi.PageIsPresent, ReturnMask: inMemory | uapi.PageIsWritten | uapi.PageIsPfnZero}
+	scanNew = uapi.PmScanArg{Flags: uapi.PmScanCheckWPAsync, CategoryMask: uapi.PageIsWritten,
+		CategoryAnyof: inMemory, ReturnMask: inMemory | uapi.PageIsWritten | uapi.PageIsPfnZero}
+	scanShared = uapi.PmScanArg{Flags: uapi.PmScanCheckWPAsync | uapi.PmScanWPMatching, CategoryMask: uapi.PageIsWritten,
+		CategoryAnyof: inMemory, ReturnMask: inMemory | uapi.PageIsWritten}
+)
+
+// planMemory scans the tracked areas of a process and fills its plan. It needs no
+// ptrace and may run on any thread. Adjoining areas of one kind are scanned at once.
+// The list of shared pages is added to: a scan of shared areas protects them at once, so
+// what a first scan has found a second one would not.
+func (p *process) planMemory(st *processState, diff []span) error {
+	w := &p.writes
+	w.reset()
+	cur := cursor{runs: st.runs}
+	for i := 0; i < len(st.areas); {
+		j := st.group(i)
+		if st.areas[i].tracked {
+			if err := p.planGroup(st, i, j, &cur); err != nil {
+				return err
+			}
+		}
+		i = j
+	}
+	for _, d := range diff {
+		p.planSpan(st, d, inMemory)
+	}
+	return nil
+}
+
+// planRemapped plans for stretches that were mapped again and are all holes, and for the heap, part of which may be.
+func (p *process) planRemapped(st *processState, holes []span, heap bool) error {
+	for _, h := range holes {
+		p.planSpan(st, h, 0)
+	}
+	if !heap {
+		return nil
+	}
+	cur := cursor{runs: st.runs}
+	for i := range st.areas {
+		if a := &st.areas[i]; a.tracked && a.name == "[heap]" {
+			if err := p.planGroup(st, i, i+1, &cur); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// group gives the end of the row of areas, from i on, that one scan may cover.
+func (st *processState) group(i int) int {
+	a := &st.areas[i]
+	j := i + 1
+	if !a.tracked || a.shared {
+		return j
+	}
+	for j < len(st.areas) {
+		b := &st.areas[j]
+		if !b.tracked || b.shared || b.start != st.areas[j-1].end || b.saved != a.saved {
+			break
+		}
+		j++
+	}
+	return j
+}
+
+func (p *process) planGroup(st *processState, i, j int, cur *cursor) error {
+	w, first := &p.writes, &st.areas[i]
+	sel := scanNew
+	switch {
+	case first.shared:
+		sel = scanShared
+	case first.saved:
+		sel = scanSaved
+	}
+	end := st.areas[j-1].end
+	k := i
+	again := false
+	for at := first.start; at < end; {
+		sel.Start, sel.End = at, end
+		// For as many regions as it is given room for the kernel allocates room as well: ask for no more than there can be.
+		room := min(uint64(len(w.vec)), (end-at)>>pageShift)
+		n, e := uapi.Scan(p.pagemap, &sel, w.vec[:room])
+		if e == uapi.EPERM && !again {
+			// Unmapped and mapped again with equal attributes, which the maps do not show: what is there now is not tracked.
+			again = true
+			w.onlyRseq = false
+			for x := i; x < j; x++ {
+				if err := p.register(st.areas[x].start, st.areas[x].end); err != nil {
+					return err
+				}
+				if o := st.areas[x].object; o != nil {
+					o.full = true
+				}
+			}
+			continue
+		}
+		if e != 0 {
+			return fail(ReasonMemory, "scan %#x-%#x (%s) of process %d: %v", first.start, end, first.name, p.pid, e)
+		}
+		for _, r := range w.vec[:n] {
+			if first.shared {
+				w.planShared(first, r)
+				continue
+			}
+			k = p.planRegion(st, k, i, j, r, cur)
+		}
+		if sel.WalkEnd <= at {
+			break
+		}
+		at = sel.WalkEnd
+	}
+	return nil
+}
+
+func (w *plan) planShared(a *area, r uapi.PageRegion) {
+	w.onlyRseq = false
+	for x := r.Start; x < r.End; x += pageSize {
+		w.shared = append(w.shared, sharedPage{a.object, int((x - a.start + a.off) >> pageShift)})
+	}
+}
+
+// planRegion splits a region by area; k is the area where the last one ended.
+func (p *process) planRegion(st *processState, k, i, j int, r uapi.PageRegion, cur *cursor) int {
+	for at := r.Start; at < r.End; {
+		for k > i && st.areas[k].start > at {
+			k--
+		}
+		for k < j-1 && st.areas[k].end <= at {
+			k++
+		}
+		a := &st.areas[k]
+		end := min(r.End, a.end)
+		p.planStretch(st, a, at, end, r.Categories, cur)
+		at = end
+	}
+	return k
+}
+
+// exists says whether a page holds something. The kernel shows its notes about pages
+// that are not there ("if one comes, protect it") as swapped pages that were not written.
+func exists(cat uint64) bool {
+	const swappedOut = uapi.PageIsSwapped | uapi.PageIsWritten
+	return cat&uapi.PageIsPresent != 0 || cat&swappedOut == swappedOut
+}
+
+// planStretch decides about a stretch within one area.
+func (p *process) planStretch(st *processState, a *area, at, end, cat uint64, cur *cursor) {
+	w := &p.writes
+	here := exists(cat)
+	if here {
+		w.touched(a.start, a.end)
+		if w.onlyRseq && !st.onlyRseq(at, end) {
+			w.onlyRseq = false
+		}
+	}
+	for at < end {
+		r, upto := cur.find(at, end)
+		if r != nil {
+			p.putPages(a, at, upto, r.first+uint32((at-r.addr)>>pageShift))
+			w.touched(a.start, a.end)
+			if !here {
+				w.onlyRseq = false
+			}
+		} else if here && cat&uapi.PageIsPfnZero == 0 {
+			p.forget(a, at, upto)
+		}
+		at = upto
+	}
+}
+
+// putPages plans to write saved pages back.
+func (p *process) putPages(a *area, at, end uint64, page uint32) {
+	w := &p.writes
+	w.written += int((end - at) >> pageShift)
+	if !a.writable() {
+		w.slow = append(w.slow, copyOp{at, uint64(page), end - at})
+		return
+	}
+	src := p.arena.inTracee(page)
+	if k := len(w.copies); k > 0 {
+		if l := &w.copies[k-1]; l.src != 0 && l.dst+l.n == at && l.src+l.n == src {
+			l.n += end - at
+			return
+		}
+	}
+	w.copies = append(w.copies, copyOp{at, src, end - at})
+}
+
+// forget plans to make pages as good as new.
+func (p *process) forget(a *area, at, end uint64) {
+	w := &p.writes
+	if a.ino == 0 && a.writable() && end-at <= longestZeroed {
+		w.zeroed += int((end - at) >> pageShift)
+		w.copies = append(w.copies, copyOp{at, 0, end - at})
+		return
+	}
+	w.dropped += int((end - at) >> pageShift)
+	w.drops = append(w.drops, span{at, end})
+}
+
+// touched notes an area that has to be armed again; adjoining ones are joined.
+func (w *plan) touched(start, end uint64) {
+	if k := len(w.armed); k > 0 {
+		l := &w.armed[k-1]
+		if start >= l.start && end <= l.end {
+			return
+		}
+		if l.end == start {
+			l.end = end
+			return
+		}
+	}
+	w.armed = append(w.armed, span{start, end})
+}
+
+// planSpan plans a stretch that no scan has reported as it is: there the wanted state
+// differs from the one that tracking is relative to, or everything was mapped anew.
+func (p *process) planSpan(st *processState, d span, cat uint64) {
+	cur := cursor{runs: st.runs}
+	for i := range st.areas {
+		a := &st.areas[i]
+		if !a.tracked || a.shared || a.end <= d.start || a.start >= d.end {
+			continue
+		}
+		p.writes.onlyRseq = false
+		p.planStretch(st, a, max(a.start, d.start), min(a.end, d.end), cat, &cur)
+	}
+}
+
+// onlyRseq says whether all pages of a stretch hold a thread's restartable sequence,
+// which the kernel itself writes: they prove no activity.
+func (st *processState) onlyRseq(at, end uint64) bool {
+	for ; at < end; at += pageSize {
+		found := false
+		for _, th := range st.threads {
+			if th.rseq.Ptr&^(pageSize-1) == at {
+				found = true
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// diffRuns lists the stretches in which two states of a process keep different pages.
+func diffRuns(from, to []run, out []span) []span {
+	add := func(a, b uint64) {
+		if k := len(out); k > 0 && out[k-1].end == a {
+			out[k-1].end = b
+			return
+		}
+		out = append(out, span{a, b})
+	}
+	ca, cb := cursor{runs: from}, cursor{runs: to}
+	for at := uint64(0); ; {
+		ra, ua := ca.find(at, ^uint64(0))
+		rb, ub := cb.find(at, ^uint64(0))
+		if ca.i >= len(from) && cb.i >= len(to) {
+			return out
+		}
+		end := min(ua, ub)
+		switch {
+		case ra == nil && rb == nil:
+		case ra != nil && rb != nil && ra.first+uint32((at-ra.addr)>>pageShift) == rb.first+uint32((at-rb.addr)>>pageShift):
+		default:
+			add(at, end)
+		}
+		at = end
+	}
+}
