@@ -383,11 +383,26 @@ func (s *settler) windows(ctx context.Context) error {
 		if !loading {
 			return s.downloads(ctx)
 		}
+		// Without frames nobody asks for styles, and a document whose styles were never
+		// asked for does not find out that it has loaded.
+		s.lay(ctx)
 		if err := s.advance(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lay makes the tab's document lay itself out, if it has one already. That it cannot
+// be asked, as it is changing, is no failure: it is asked again in the next round.
+func (s *settler) lay(ctx context.Context) {
+	var known bool
+	s.b.read(func() { known = s.p.agentCtx != 0 && s.p.trouble() == nil })
+	if known {
+		ctx, cancel := context.WithTimeout(ctx, s.b.cfg.Cap)
+		defer cancel()
+		_ = s.p.evalOnce(ctx, "void(document.documentElement&&document.documentElement.offsetHeight)", nil)
+	}
 }
 
 // anyStreams and anyLoading are called with mu held. One renderer serves all tabs, and

@@ -219,11 +219,6 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 	if err != nil {
 		return nil, err
 	}
-	// A page that shows an error may do so because its server has died a moment ago: then
-	// the observation is no observation of the task.
-	if err := e.world.Check(ctx); err != nil {
-		return nil, err
-	}
 	obs.LastAction, obs.LastActionError = text, out.Err
 	res := e.result(obs, verdict)
 	// The judge calls an episode done at its limit too; that is truncation, unless the task is won.
@@ -256,10 +251,13 @@ func (e *Episode) do(ctx context.Context, text string) (browser.Outcome, error) 
 }
 
 // look observes and judges at the same time: one reads the page, the other the database.
+// Meanwhile the keeper is asked whether all processes live: a page that shows an error may
+// do so because its server has died a moment ago, and then it is no observation of the task.
 func (e *Episode) look(ctx context.Context, view browser.View, in reward.Input) (*browser.Observation, *reward.Verdict, Timing, error) {
 	var t Timing
 	var verdict *reward.Verdict
-	judged := make(chan error, 1)
+	judged, checked := make(chan error, 1), make(chan error, 1)
+	go func() { checked <- e.world.Check(ctx) }()
 	go func() {
 		start := time.Now()
 		var err error
@@ -270,13 +268,15 @@ func (e *Episode) look(ctx context.Context, view browser.View, in reward.Input) 
 	start := time.Now()
 	obs, err := e.browse.Observe(ctx, view)
 	observeMS := msSince(start)
-	jerr := <-judged
+	judgeErr, checkErr := <-judged, <-checked
 	t.ObserveMS = observeMS
-	if err != nil {
+	switch {
+	case checkErr != nil:
+		return nil, nil, t, checkErr
+	case err != nil:
 		return nil, nil, t, fmt.Errorf("observe: %w", err)
-	}
-	if jerr != nil {
-		return nil, nil, t, fmt.Errorf("judge: %w", jerr)
+	case judgeErr != nil:
+		return nil, nil, t, fmt.Errorf("judge: %w", judgeErr)
 	}
 	return obs, verdict, t, nil
 }

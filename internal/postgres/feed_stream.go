@@ -42,6 +42,8 @@ type stream struct {
 	at int
 	// sent is how far the server has decoded: everything committed before it has arrived.
 	sent pglogrepl.LSN
+	// fresh is set until the server has decoded more than it named at the start.
+	fresh bool
 }
 
 // openStream starts to stream from the slot's place on.
@@ -62,7 +64,7 @@ func openStream(ctx context.Context, dsn string) (*stream, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close(ctx))
 	}
-	s := &stream{conn: h.Conn}
+	s := &stream{conn: h.Conn, fresh: true}
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(fault.Wrap(fault.WorldLost, err, "start the row-change feed"), s.conn.Close())
 	}
@@ -172,7 +174,14 @@ func (s *stream) message(kind byte, body []byte, take func([]byte) error) error 
 		if err != nil {
 			return err
 		}
-		if k.ServerWALEnd < s.sent {
+		switch {
+		case k.ServerWALEnd < s.sent && s.fresh:
+			// A stream begins by naming the slot's place and then reads the log again from
+			// some way before it, for transactions that were open there.
+			return nil
+		case s.sent != 0 && k.ServerWALEnd > s.sent:
+			s.fresh = false
+		case k.ServerWALEnd < s.sent:
 			return fmt.Errorf("the server was put back from %s to %s, but the judge was not told", s.sent, k.ServerWALEnd)
 		}
 		s.sent = k.ServerWALEnd
@@ -254,7 +263,11 @@ func (s *stream) fill(ctx context.Context, n int) error {
 // forget drops everything that has arrived, also half a message: the server was put back
 // to a state in which it had sent nothing of it.
 func (s *stream) forget() error {
-	s.buf, s.at, s.sent = s.buf[:0], 0, 0
+	s.buf, s.at, s.sent, s.fresh = s.buf[:0], 0, 0, false
+	// A deadline that has passed would let nothing be read.
+	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
 	raw, ok := s.conn.(syscall.Conn)
 	if !ok {
 		return errors.New("the stream of row changes is no socket")

@@ -136,3 +136,18 @@ func TestStreamErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestFreshStreamReadsAgain: a new stream names the slot's place first and then begins before it.
+func TestFreshStreamReadsAgain(t *testing.T) {
+	t.Parallel()
+	s, server := peer(t)
+	s.fresh = true
+	send(t, server, keepalive(50), keepalive(30), keepalive(45), walData("x"), keepalive(60))
+	if got, err := collect(t, s, 60); err != nil || got != "x" {
+		t.Errorf("up to 60: %q, %v", got, err)
+	}
+	send(t, server, keepalive(55))
+	if _, err := collect(t, s, 70); err == nil || !strings.Contains(err.Error(), "put back") {
+		t.Errorf("a server that was put back later: %v", err)
+	}
+}
