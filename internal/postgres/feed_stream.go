@@ -276,10 +276,6 @@ func (s *stream) forget() error {
 	if err != nil {
 		return err
 	}
-	// The deadline of the last read has passed, which raw reads obey too.
-	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
 	scratch := make([]byte, 64<<10)
 	var failed error
 	err = rc.Read(func(fd uintptr) bool {
