@@ -32,7 +32,7 @@ test-go:
 	@$(GOTEST) ./...
 
 test-python: build $(VENV)/.ready
-	@cd clients/python && POMMEL_BIN=$(CURDIR)/$(BIN) $(CURDIR)/$(VENV)/bin/python -m pytest -q
+	@cd clients/python && POMMEL_BIN=$(CURDIR)/$(BIN) $(CURDIR)/$(VENV)/bin/python -m pytest -q -p no:cacheprovider --basetemp=$(CURDIR)/.tmp/pytest
 
 $(VENV)/.ready: clients/python/pyproject.toml
 	@mkdir -p .tmp && python3 -m venv $(VENV)

@@ -21,6 +21,7 @@ var shop struct {
 	once sync.Once
 	g    *Gym
 	err  error
+	dir  string // of its traces
 }
 
 func TestMain(m *testing.M) {
@@ -31,6 +32,9 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "close:", err)
 			code = 1
 		}
+	}
+	if shop.dir != "" {
+		_ = os.RemoveAll(shop.dir)
 	}
 	os.Exit(code)
 }
@@ -43,6 +47,7 @@ func openShop(t *testing.T) *Gym {
 			shop.err = err
 			return
 		}
+		shop.dir = dir
 		shop.g, shop.err = Open(context.Background(), Options{World: "shop", Worlds: 2, Traces: dir})
 	})
 	if shop.err != nil {
