@@ -3,7 +3,9 @@ package gym
 import (
 	"context"
 	"fmt"
-	"syscall"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/fault"
@@ -60,13 +62,20 @@ func (g *Gym) Usage() Usage {
 	return Usage{MemoryMB: u.MemoryMB, Processes: u.Processes, Threads: u.Threads}
 }
 
-// CPUTime is the CPU that this process, the worlds that have ended and those that run have used.
+// CPUTime is the CPU that the whole machine has used: what the processes of a world used
+// that was ended is counted nowhere else. It means something on a machine with nothing else to do.
 func (g *Gym) CPUTime() time.Duration {
-	sum := g.pool.Usage().CPU * time.Duration(len(g.pool.Worlds()))
-	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
-		var u syscall.Rusage
-		if syscall.Getrusage(who, &u) == nil {
-			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	const tick = time.Second / 100 // USER_HZ, fixed on Linux
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	var sum time.Duration
+	for i, field := range strings.Fields(line) {
+		// user, nice, system, then idle and iowait, then irq and softirq
+		if n, err := strconv.ParseInt(field, 10, 64); err == nil && i != 4 && i != 5 && i <= 7 {
+			sum += time.Duration(n) * tick
 		}
 	}
 	return sum

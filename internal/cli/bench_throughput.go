@@ -68,13 +68,17 @@ type tally struct {
 }
 
 func (c *benchThroughputCmd) measure(ctx context.Context, s *State, g *gym.Gym, plan gym.BenchPlan) (*throughputBench, error) {
-	run, cancel := context.WithTimeout(ctx, time.Duration(c.Seconds)*time.Second)
-	defer cancel()
 	perStep, err := c.stepCost(ctx, g, plan)
 	if err != nil {
 		return nil, err
 	}
+	if err := g.Settled(ctx); err != nil {
+		return nil, err
+	}
+	memory := g.Usage().MemoryMB
 	s.say("measuring for %d s", c.Seconds)
+	run, cancel := context.WithTimeout(ctx, time.Duration(c.Seconds)*time.Second)
+	defer cancel()
 	start, cpu := time.Now(), g.CPUTime()
 	var t tally
 	var workers sync.WaitGroup
@@ -91,7 +95,7 @@ func (c *benchThroughputCmd) measure(ctx context.Context, s *State, g *gym.Gym, 
 		World: d.World, Driver: d.Driver, Worlds: c.Worlds, Seconds: round(took.Seconds()), StepsEach: c.Steps,
 		Episodes: t.episodes, Steps: t.steps, Failures: t.failures,
 		EpisodesPerS: round(float64(t.episodes) / took.Seconds()), StepsPerS: round(float64(t.steps) / took.Seconds()),
-		CPUPerStep: round(perStep), MemoryMB: round(g.Usage().MemoryMB),
+		CPUPerStep: round(perStep), MemoryMB: round(memory),
 	}
 	if t.episodes > 0 {
 		res.CPUPerEpisode = round(ms(spent) / float64(t.episodes))
