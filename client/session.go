@@ -2,8 +2,8 @@ package client
 
 import (
 	"context"
-	"errors"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"time"
