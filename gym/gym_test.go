@@ -255,10 +255,7 @@ func TestRetriedStepOrdersOnce(t *testing.T) {
 	table := openShop(t).Sessions(SessionLimits{})
 	defer table.Close()
 	ctx := testContext(t)
-	r, err := table.Reset(ctx, SessionRequest{Request: Request{Task: "buy-prepared-cart", Seed: 1}})
-	if ErrorKind(err) == NotFound {
-		r, err = table.Reset(ctx, SessionRequest{Request: Request{Task: "buy-item", Seed: 1}})
-	}
+	r, err := table.Reset(ctx, SessionRequest{Request: Request{Task: "buy-item", Seed: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
