@@ -72,9 +72,9 @@ func Run(ctx context.Context, g *gym.Gym, c Config) (*Summary, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var workers sync.WaitGroup
-	for w := range max(1, min(c.Parallel, c.Episodes)) {
+	for range max(1, min(c.Parallel, c.Episodes)) {
 		workers.Go(func() {
-			if err := work(ctx, g, c, int64(w), todo, done); err != nil {
+			if err := work(ctx, g, c, todo, done); err != nil {
 				cancel(err)
 			}
 		})
@@ -105,7 +105,7 @@ func Run(ctx context.Context, g *gym.Gym, c Config) (*Summary, error) {
 }
 
 // work plays jobs with one agent in one environment.
-func work(ctx context.Context, g *gym.Gym, c Config, worker int64, todo <-chan job, done chan<- Episode) error {
+func work(ctx context.Context, g *gym.Gym, c Config, todo <-chan job, done chan<- Episode) error {
 	a, err := agent.New(c.Agent, c.Seed)
 	if err != nil {
 		return err
