@@ -64,6 +64,8 @@ type (
 	View = pommelv1.View
 	// Task describes one task of the server's world.
 	Task = pommelv1.Task
+	// EpisodeStatus tells how far an episode is.
+	EpisodeStatus = pommelv1.GetEpisodeResponse
 	// ServerInfo describes the server.
 	ServerInfo = pommelv1.GetServerResponse
 )
@@ -203,6 +205,11 @@ func (c *Client) Step(ctx context.Context, r *pommelv1.StepRequest) (*pommelv1.S
 func (c *Client) Observe(ctx context.Context, episodeID string, v *View) (*Observation, error) {
 	r, err := typed(c.rpc.Observe(ctx, &pommelv1.ObserveRequest{EpisodeId: episodeID, View: v}))
 	return r.GetObservation(), err
+}
+
+// Episode tells how far an episode is, and gives the token with which an agent acts on it through MCP.
+func (c *Client) Episode(ctx context.Context, episodeID string) (*EpisodeStatus, error) {
+	return typed(c.rpc.GetEpisode(ctx, &pommelv1.GetEpisodeRequest{EpisodeId: episodeID}))
 }
 
 // Heartbeat renews the lease of an episode and returns its length.

@@ -37,6 +37,8 @@ type (
 	Stage = episode.Stage
 	// Timing says where a call's wall time went.
 	Timing = episode.Timing
+	// Status tells how far an episode is.
+	Status = episode.Status
 	// Observation is what the agent sees.
 	Observation = browser.Observation
 	// Element is one meaningful node of the page.

@@ -15,6 +15,8 @@ type Sessions interface {
 	Step(ctx context.Context, episodeID string, n int, action string, view View) (*Result, error)
 	// Observe looks again without a step.
 	Observe(ctx context.Context, episodeID string, view View) (*Observation, error)
+	// Status tells how far an episode is: what a caller that took it over goes on from.
+	Status(ctx context.Context, episodeID string) (*Status, error)
 	// Heartbeat renews the lease and returns how long it is.
 	Heartbeat(ctx context.Context, episodeID string) (time.Duration, error)
 	// CloseEpisode frees the episode's world. Closing twice, or an unknown id, is no error.

@@ -50,6 +50,9 @@ func (t *Table) Observe(ctx context.Context, id string, view View) (*Observation
 	return t.t.Observe(ctx, id, view)
 }
 
+// Status tells how far an episode is.
+func (t *Table) Status(ctx context.Context, id string) (*Status, error) { return t.t.Status(ctx, id) }
+
 // Heartbeat renews the lease.
 func (t *Table) Heartbeat(ctx context.Context, id string) (time.Duration, error) {
 	return t.t.Heartbeat(ctx, id)

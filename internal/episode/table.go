@@ -80,7 +80,10 @@ type entry struct {
 
 	requestID string
 
+	request Request
+
 	// Owned by the holder of call.
+	total  float64
 	step   int
 	action string
 	answer *Result
@@ -153,7 +156,7 @@ func (t *Table) claim(c ResetCall) (e *entry, owner bool, err error) {
 			return e, false, nil
 		}
 	}
-	e = &entry{call: make(chan struct{}, 1), ready: make(chan struct{}), requestID: c.RequestID, lease: c.Lease}
+	e = &entry{call: make(chan struct{}, 1), ready: make(chan struct{}), requestID: c.RequestID, lease: c.Lease, request: c.Request}
 	if e.lease == 0 {
 		e.lease = t.limits.Lease
 	}
@@ -305,7 +308,10 @@ func (t *Table) step(ctx context.Context, e *entry, n int, action string, view b
 	defer cancel()
 	e.step, e.action = n, action
 	e.answer, e.failed = e.live.Step(ctx, action, view)
-	e.over = e.failed == nil && e.answer.Done()
+	if e.failed == nil {
+		e.over = e.answer.Done()
+		e.total += e.answer.Reward
+	}
 	return e.answer, e.failed
 }
 

@@ -40,7 +40,7 @@ func (f *fakeLive) Step(ctx context.Context, a string, _ browser.View) (*Result,
 	if f.fail != nil {
 		return nil, f.fail
 	}
-	return &Result{EpisodeID: f.id, Step: len(f.steps), Terminated: len(f.steps) == 3}, nil
+	return &Result{EpisodeID: f.id, Step: len(f.steps), Reward: 0.5, Terminated: len(f.steps) == 3}, nil
 }
 
 func (f *fakeLive) Observe(context.Context, browser.View) (*browser.Observation, error) {
@@ -313,4 +313,33 @@ func TestDrainAndClose(t *testing.T) {
 		tb.Close()
 		tb.Close()
 	})
+}
+
+// TestStatus: who takes an episode over learns where it is, also after its end.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	w := &fakeWorlds{}
+	tab := NewTable(w.start, Limits{})
+	defer tab.Close()
+	first, err := tab.Reset(t.Context(), ResetCall{Request: Request{Task: "t", Seed: 4, View: browser.View{HTML: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := tab.Status(t.Context(), first.EpisodeID)
+	if err != nil || s.Steps != 0 || s.Last != first || s.Task != "t" || s.Seed != 4 || !s.View.HTML {
+		t.Errorf("status = %+v, %v", s, err)
+	}
+	for n := 1; n <= 3; n++ {
+		for range 2 { // the second one is a repetition, which earns nothing
+			if _, err := tab.Step(t.Context(), first.EpisodeID, n, "a", browser.View{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if s, err = tab.Status(t.Context(), first.EpisodeID); err != nil || s.Steps != 3 || s.Reward != 1.5 || !s.Last.Done() {
+		t.Errorf("status at the end = %+v, %v", s, err)
+	}
+	if _, err := tab.Status(t.Context(), "nobody"); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("status of nobody = %v", err)
+	}
 }

@@ -2,12 +2,11 @@ package server
 
 import (
 	"math"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	pommelv1 "github.com/pommelgym/pommel/gen/pommel/v1"
 	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/server/wire"
 )
 
 // Bounds of the big parts of an observation. Together they stay below maxMessage, so
@@ -17,38 +16,19 @@ const (
 	maxImage = 24 << 20
 )
 
-// valid makes s fit for a protobuf string, which must be UTF-8.
-func valid(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
 func validAll(in []string) []string {
 	if len(in) == 0 {
 		return nil
 	}
 	out := make([]string, len(in))
 	for i, s := range in {
-		out[i] = valid(s)
+		out[i] = wire.Valid(s)
 	}
 	return out
 }
 
 // cut bounds a part and sets truncated when it had to.
-func cut(s string, truncated *bool) string {
-	s = valid(s)
-	if len(s) <= maxPart {
-		return s
-	}
-	*truncated = true
-	end := maxPart
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
-}
+func cut(s string, truncated *bool) string { return wire.Cut(s, maxPart, truncated) }
 
 func toView(v *pommelv1.View) (gym.View, error) {
 	switch v.GetScreenshot() {
@@ -101,9 +81,15 @@ func milliseconds(ms int64) time.Duration {
 func fromReset(r *gym.Result) *pommelv1.ResetResponse {
 	return &pommelv1.ResetResponse{
 		EpisodeId:   r.EpisodeID,
-		Instruction: valid(r.Instruction),
+		Instruction: wire.Valid(r.Instruction),
 		Observation: fromObservation(r.Observation),
 		Info:        fromInfo(&r.Info),
+	}
+}
+
+func fromStatus(st *gym.Status, token string) *pommelv1.GetEpisodeResponse {
+	return &pommelv1.GetEpisodeResponse{
+		EpisodeId: st.EpisodeID, Instruction: wire.Valid(st.Instruction), Reward: st.Reward, Last: fromStep(st.Last), AgentToken: token,
 	}
 }
 
@@ -124,28 +110,28 @@ func fromObservation(o *gym.Observation) *pommelv1.Observation {
 	}
 	truncated := o.Truncated
 	out := &pommelv1.Observation{
-		Url:           valid(o.URL),
-		Title:         valid(o.Title),
+		Url:           wire.Valid(o.URL),
+		Title:         wire.Valid(o.Title),
 		FocusedBid:    o.FocusedBid,
 		Text:          cut(o.Text, &truncated),
 		Html:          cut(o.HTML, &truncated),
-		LastAction:    valid(o.LastAction),
+		LastAction:    wire.Valid(o.LastAction),
 		VirtualTimeMs: o.VirtualTimeMS,
 		Screenshot:    fromImage(o.Screenshot, &truncated),
 		Elements:      fromElements(o.Elements, &truncated),
 	}
 	for _, t := range o.Tabs {
-		out.Tabs = append(out.Tabs, &pommelv1.Tab{Index: int32(t.Index), Url: valid(t.URL), Title: valid(t.Title), Active: t.Active})
+		out.Tabs = append(out.Tabs, &pommelv1.Tab{Index: int32(t.Index), Url: wire.Valid(t.URL), Title: wire.Valid(t.Title), Active: t.Active})
 	}
 	if d := o.Dialog; d != nil {
-		out.Dialog = &pommelv1.Dialog{Type: d.Type, Message: cut(d.Message, &truncated), DefaultText: valid(d.Default)}
+		out.Dialog = &pommelv1.Dialog{Type: d.Type, Message: cut(d.Message, &truncated), DefaultText: wire.Valid(d.Default)}
 	}
 	if e := o.LastActionError; e != nil {
-		out.LastActionError = &pommelv1.ActionError{Kind: string(e.Kind), Message: valid(e.Message), Call: int32(e.Call)}
+		out.LastActionError = &pommelv1.ActionError{Kind: string(e.Kind), Message: wire.Valid(e.Message), Call: int32(e.Call)}
 	}
 	// JSON cut in the middle is no JSON, so a tree that is too big is left out.
 	if len(o.AXTree) <= maxPart {
-		out.AxtreeJson = valid(string(o.AXTree))
+		out.AxtreeJson = wire.Valid(string(o.AXTree))
 	} else {
 		truncated = true
 	}
@@ -177,7 +163,7 @@ func fromElements(in []gym.Element, truncated *bool) []*pommelv1.Element {
 			*truncated = true
 			return out
 		}
-		p.Bid, p.Role, p.Name, p.Value = e.Bid, e.Role, valid(e.Name), valid(e.Value)
+		p.Bid, p.Role, p.Name, p.Value = e.Bid, e.Role, wire.Valid(e.Name), wire.Valid(e.Value)
 		p.State, p.Tag, p.Interactive, p.InViewport = e.State, e.Tag, e.Interactive, e.InViewport
 		p.Box = []int32{int32(e.Box[0]), int32(e.Box[1]), int32(e.Box[2]), int32(e.Box[3])}
 		out = append(out, p)
@@ -198,7 +184,7 @@ func fromInfo(i *gym.Info) *pommelv1.Info {
 		Notes:           validAll(i.Notes),
 		StillRunning:    validAll(i.StillRunning),
 		Infeasible:      i.Infeasible,
-		VerdictJson:     valid(string(i.Verdict)),
+		VerdictJson:     wire.Valid(string(i.Verdict)),
 		Timing: &pommelv1.Timing{
 			TotalMs: i.Timing.TotalMS, ActMs: i.Timing.ActMS, ObserveMs: i.Timing.ObserveMS,
 			JudgeMs: i.Timing.JudgeMS, ResetMs: i.Timing.ResetMS,
@@ -214,7 +200,7 @@ func fromTasks(in []gym.TaskInfo) []*pommelv1.Task {
 	out := make([]*pommelv1.Task, 0, len(in))
 	for _, t := range in {
 		out = append(out, &pommelv1.Task{
-			Id: t.ID, Title: valid(t.Title), Difficulty: t.Difficulty, Split: t.Split,
+			Id: t.ID, Title: wire.Valid(t.Title), Difficulty: t.Difficulty, Split: t.Split,
 			MaxSteps: int32(t.MaxSteps), Stages: validAll(t.Stages),
 		})
 	}
@@ -223,7 +209,7 @@ func fromTasks(in []gym.TaskInfo) []*pommelv1.Task {
 
 func fromDescription(d gym.Description) *pommelv1.GetServerResponse {
 	return &pommelv1.GetServerResponse{
-		Version: d.Version, World: d.World, WorldTitle: valid(d.WorldTitle), Driver: d.Driver,
+		Version: d.Version, World: d.World, WorldTitle: wire.Valid(d.WorldTitle), Driver: d.Driver,
 		Worlds: int32(d.Worlds), FreeWorlds: int32(d.Free), LeaseMs: d.Lease.Milliseconds(),
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"connectrpc.com/connect"
 
 	pommelv1 "github.com/pommelgym/pommel/gen/pommel/v1"
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/server/wire"
 )
 
 // codes says which RPC code each kind of error has. Retry policies of RPC
@@ -30,46 +30,16 @@ var codes = map[fault.Kind]connect.Code{
 	fault.Internal:          connect.CodeInternal,
 }
 
-// errShuttingDown refuses new episodes and ends streams: another server, or this one
-// after its restart, can take them.
-var errShuttingDown = errors.New("the server is shutting down")
-
-// wireError is err as callers may see it: the words that Pommel wrote for them and
-// the hint, without the private causes.
+// wireError is err as it goes over the RPC.
 func wireError(err error) *pommelv1.Error {
-	kind := fault.KindOf(err)
-	var msgs []string
-	for e := err; e != nil; {
-		var f *fault.Error
-		if !errors.As(e, &f) {
-			break
-		}
-		if f.Msg != "" {
-			msgs = append(msgs, f.Msg)
-		}
-		e = f.Err
-	}
-	switch {
-	case len(msgs) > 0:
-	case errors.Is(err, errShuttingDown):
-		// No kind of its own: nothing was done, and asking elsewhere or later is right.
-		kind, msgs = fault.ResourceExhausted, []string{errShuttingDown.Error()}
-	case gone(err):
-		kind, msgs = fault.Canceled, []string{"the call was canceled or its deadline passed"}
-	default:
-		msgs = []string{"internal error; the server's log has its cause"}
-	}
-	return &pommelv1.Error{
-		Kind:    string(kind),
-		Message: valid(strings.Join(msgs, ": ")),
-		Hint:    valid(fault.HintOf(err)),
-	}
+	e := wire.ErrorOf(err)
+	return &pommelv1.Error{Kind: string(e.Kind), Message: e.Message, Hint: e.Hint}
 }
 
 // connectError is err for a unary call.
 func connectError(err error) error {
-	if errors.Is(err, errShuttingDown) {
-		return connect.NewError(connect.CodeUnavailable, errShuttingDown)
+	if errors.Is(err, wire.ErrShuttingDown) {
+		return connect.NewError(connect.CodeUnavailable, wire.ErrShuttingDown)
 	}
 	w := wireError(err)
 	code, ok := codes[fault.Kind(w.GetKind())]
@@ -86,16 +56,12 @@ func connectError(err error) error {
 	return out
 }
 
-func gone(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
 // report logs what an operator must know: defects and lost worlds. What callers do
 // wrong is their own concern.
 func (s *Server) report(call, episode string, err error) {
 	switch fault.KindOf(err) {
 	case fault.Internal:
-		if !gone(err) {
+		if !wire.Gone(err) {
 			s.log.Error("call failed", "call", call, "episode", episode, "error", err)
 		}
 	case fault.WorldLost:

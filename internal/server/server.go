@@ -69,6 +69,7 @@ type Server struct {
 	opts     Options
 	log      *slog.Logger
 	metrics  *metrics
+	agents   agents
 	handler  http.Handler
 	// draining: no new episodes. stopping is closed after it: streams end after the call they are in.
 	draining atomic.Bool
@@ -86,6 +87,7 @@ func New(sessions gym.Sessions, opts Options) *Server {
 		opts:     opts,
 		log:      opts.Log,
 		metrics:  newMetrics(),
+		agents:   newAgents(),
 		stopping: make(chan struct{}),
 	}
 	s.handler = s.guard(s.routes())

@@ -7,6 +7,7 @@ import (
 
 	pommelv1 "github.com/pommelgym/pommel/gen/pommel/v1"
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/server/wire"
 )
 
 // service answers the calls of pommelv1connect.GymServiceHandler.
@@ -58,6 +59,11 @@ func (v service) Observe(ctx context.Context, r *pommelv1.ObserveRequest) (*pomm
 	return unary(v.s, "Observe", r.GetEpisodeId(), func() (*pommelv1.ObserveResponse, error) { return v.s.observe(ctx, r) })
 }
 
+// GetEpisode answers the call of that name.
+func (v service) GetEpisode(ctx context.Context, r *pommelv1.GetEpisodeRequest) (*pommelv1.GetEpisodeResponse, error) {
+	return unary(v.s, "GetEpisode", r.GetEpisodeId(), func() (*pommelv1.GetEpisodeResponse, error) { return v.s.getEpisode(ctx, r) })
+}
+
 // Heartbeat answers the call of that name.
 func (v service) Heartbeat(ctx context.Context, r *pommelv1.HeartbeatRequest) (*pommelv1.HeartbeatResponse, error) {
 	return unary(v.s, "Heartbeat", r.GetEpisodeId(), func() (*pommelv1.HeartbeatResponse, error) { return v.s.heartbeat(ctx, r) })
@@ -74,7 +80,7 @@ func (s *Server) reset(ctx context.Context, r *pommelv1.ResetRequest) (*pommelv1
 		return nil, err
 	}
 	if s.draining.Load() {
-		return nil, errShuttingDown
+		return nil, wire.ErrShuttingDown
 	}
 	res, err := s.sessions.Reset(ctx, req)
 	if err != nil {
@@ -114,6 +120,17 @@ func (s *Server) observe(ctx context.Context, r *pommelv1.ObserveRequest) (*pomm
 		return nil, err
 	}
 	return &pommelv1.ObserveResponse{Observation: fromObservation(o)}, nil
+}
+
+func (s *Server) getEpisode(ctx context.Context, r *pommelv1.GetEpisodeRequest) (*pommelv1.GetEpisodeResponse, error) {
+	if err := wantEpisode(r.GetEpisodeId()); err != nil {
+		return nil, err
+	}
+	st, err := s.sessions.Status(ctx, r.GetEpisodeId())
+	if err != nil {
+		return nil, err
+	}
+	return fromStatus(st, s.agents.token(st.EpisodeID)), nil
 }
 
 func (s *Server) heartbeat(ctx context.Context, r *pommelv1.HeartbeatRequest) (*pommelv1.HeartbeatResponse, error) {

@@ -9,6 +9,7 @@ import (
 	"connectrpc.com/connect"
 
 	pommelv1 "github.com/pommelgym/pommel/gen/pommel/v1"
+	"github.com/pommelgym/pommel/internal/server/wire"
 )
 
 type sessionStream = connect.BidiStream[pommelv1.SessionRequest, pommelv1.SessionResponse]
@@ -31,12 +32,12 @@ func (v service) Session(ctx context.Context, stream *sessionStream) error {
 		// An ordered stop first: select would choose at random.
 		select {
 		case <-v.s.stopping:
-			return connectError(errShuttingDown)
+			return connectError(wire.ErrShuttingDown)
 		default:
 		}
 		select {
 		case <-v.s.stopping:
-			return connectError(errShuttingDown)
+			return connectError(wire.ErrShuttingDown)
 		case err := <-failed:
 			return err
 		case req := <-requests:

@@ -845,6 +845,130 @@ func (x *ObserveResponse) GetObservation() *Observation {
 	return nil
 }
 
+type GetEpisodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	EpisodeId     string                 `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetEpisodeRequest) Reset() {
+	*x = GetEpisodeRequest{}
+	mi := &file_pommel_v1_gym_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetEpisodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetEpisodeRequest) ProtoMessage() {}
+
+func (x *GetEpisodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_pommel_v1_gym_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetEpisodeRequest.ProtoReflect.Descriptor instead.
+func (*GetEpisodeRequest) Descriptor() ([]byte, []int) {
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetEpisodeRequest) GetEpisodeId() string {
+	if x != nil {
+		return x.EpisodeId
+	}
+	return ""
+}
+
+type GetEpisodeResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	EpisodeId   string                 `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
+	Instruction string                 `protobuf:"bytes,2,opt,name=instruction,proto3" json:"instruction,omitempty"`
+	// Sum of the rewards of all steps.
+	Reward float64 `protobuf:"fixed64,3,opt,name=reward,proto3" json:"reward,omitempty"`
+	// The last step and its result; step 0 is Reset, with no reward.
+	Last *StepResponse `protobuf:"bytes,4,opt,name=last,proto3" json:"last,omitempty"`
+	// What an agent sends to /mcp as its bearer token. It lets the agent act on this one
+	// episode, and do nothing else.
+	AgentToken    string `protobuf:"bytes,5,opt,name=agent_token,json=agentToken,proto3" json:"agent_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetEpisodeResponse) Reset() {
+	*x = GetEpisodeResponse{}
+	mi := &file_pommel_v1_gym_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetEpisodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetEpisodeResponse) ProtoMessage() {}
+
+func (x *GetEpisodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_pommel_v1_gym_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetEpisodeResponse.ProtoReflect.Descriptor instead.
+func (*GetEpisodeResponse) Descriptor() ([]byte, []int) {
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetEpisodeResponse) GetEpisodeId() string {
+	if x != nil {
+		return x.EpisodeId
+	}
+	return ""
+}
+
+func (x *GetEpisodeResponse) GetInstruction() string {
+	if x != nil {
+		return x.Instruction
+	}
+	return ""
+}
+
+func (x *GetEpisodeResponse) GetReward() float64 {
+	if x != nil {
+		return x.Reward
+	}
+	return 0
+}
+
+func (x *GetEpisodeResponse) GetLast() *StepResponse {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+func (x *GetEpisodeResponse) GetAgentToken() string {
+	if x != nil {
+		return x.AgentToken
+	}
+	return ""
+}
+
 type HeartbeatRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	EpisodeId     string                 `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
@@ -854,7 +978,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[12]
+	mi := &file_pommel_v1_gym_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +990,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[12]
+	mi := &file_pommel_v1_gym_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1003,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{12}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HeartbeatRequest) GetEpisodeId() string {
@@ -898,7 +1022,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[13]
+	mi := &file_pommel_v1_gym_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1034,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[13]
+	mi := &file_pommel_v1_gym_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1047,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{13}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HeartbeatResponse) GetLeaseMs() int64 {
@@ -942,7 +1066,7 @@ type CloseRequest struct {
 
 func (x *CloseRequest) Reset() {
 	*x = CloseRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[14]
+	mi := &file_pommel_v1_gym_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1078,7 @@ func (x *CloseRequest) String() string {
 func (*CloseRequest) ProtoMessage() {}
 
 func (x *CloseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[14]
+	mi := &file_pommel_v1_gym_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1091,7 @@ func (x *CloseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRequest.ProtoReflect.Descriptor instead.
 func (*CloseRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{14}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CloseRequest) GetEpisodeId() string {
@@ -985,7 +1109,7 @@ type CloseResponse struct {
 
 func (x *CloseResponse) Reset() {
 	*x = CloseResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[15]
+	mi := &file_pommel_v1_gym_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1121,7 @@ func (x *CloseResponse) String() string {
 func (*CloseResponse) ProtoMessage() {}
 
 func (x *CloseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[15]
+	mi := &file_pommel_v1_gym_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1134,7 @@ func (x *CloseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseResponse.ProtoReflect.Descriptor instead.
 func (*CloseResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{15}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{17}
 }
 
 type SessionRequest struct {
@@ -1033,7 +1157,7 @@ type SessionRequest struct {
 
 func (x *SessionRequest) Reset() {
 	*x = SessionRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[16]
+	mi := &file_pommel_v1_gym_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1169,7 @@ func (x *SessionRequest) String() string {
 func (*SessionRequest) ProtoMessage() {}
 
 func (x *SessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[16]
+	mi := &file_pommel_v1_gym_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1182,7 @@ func (x *SessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRequest.ProtoReflect.Descriptor instead.
 func (*SessionRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{16}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SessionRequest) GetId() int64 {
@@ -1179,7 +1303,7 @@ type SessionResponse struct {
 
 func (x *SessionResponse) Reset() {
 	*x = SessionResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[17]
+	mi := &file_pommel_v1_gym_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1315,7 @@ func (x *SessionResponse) String() string {
 func (*SessionResponse) ProtoMessage() {}
 
 func (x *SessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[17]
+	mi := &file_pommel_v1_gym_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1328,7 @@ func (x *SessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResponse.ProtoReflect.Descriptor instead.
 func (*SessionResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{17}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SessionResponse) GetId() int64 {
@@ -1329,7 +1453,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[18]
+	mi := &file_pommel_v1_gym_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1465,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[18]
+	mi := &file_pommel_v1_gym_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1478,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{18}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Error) GetKind() string {
@@ -1400,7 +1524,7 @@ type Observation struct {
 
 func (x *Observation) Reset() {
 	*x = Observation{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[19]
+	mi := &file_pommel_v1_gym_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1536,7 @@ func (x *Observation) String() string {
 func (*Observation) ProtoMessage() {}
 
 func (x *Observation) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[19]
+	mi := &file_pommel_v1_gym_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1549,7 @@ func (x *Observation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observation.ProtoReflect.Descriptor instead.
 func (*Observation) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{19}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Observation) GetUrl() string {
@@ -1538,7 +1662,7 @@ type Tab struct {
 
 func (x *Tab) Reset() {
 	*x = Tab{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[20]
+	mi := &file_pommel_v1_gym_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1550,7 +1674,7 @@ func (x *Tab) String() string {
 func (*Tab) ProtoMessage() {}
 
 func (x *Tab) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[20]
+	mi := &file_pommel_v1_gym_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1563,7 +1687,7 @@ func (x *Tab) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tab.ProtoReflect.Descriptor instead.
 func (*Tab) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{20}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Tab) GetIndex() int32 {
@@ -1605,7 +1729,7 @@ type Dialog struct {
 
 func (x *Dialog) Reset() {
 	*x = Dialog{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[21]
+	mi := &file_pommel_v1_gym_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1741,7 @@ func (x *Dialog) String() string {
 func (*Dialog) ProtoMessage() {}
 
 func (x *Dialog) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[21]
+	mi := &file_pommel_v1_gym_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1754,7 @@ func (x *Dialog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dialog.ProtoReflect.Descriptor instead.
 func (*Dialog) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{21}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Dialog) GetType() string {
@@ -1672,7 +1796,7 @@ type Element struct {
 
 func (x *Element) Reset() {
 	*x = Element{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[22]
+	mi := &file_pommel_v1_gym_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1808,7 @@ func (x *Element) String() string {
 func (*Element) ProtoMessage() {}
 
 func (x *Element) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[22]
+	mi := &file_pommel_v1_gym_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1821,7 @@ func (x *Element) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Element.ProtoReflect.Descriptor instead.
 func (*Element) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{22}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Element) GetBid() string {
@@ -1776,7 +1900,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[23]
+	mi := &file_pommel_v1_gym_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1912,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[23]
+	mi := &file_pommel_v1_gym_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +1925,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{23}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Image) GetFormat() string {
@@ -1850,7 +1974,7 @@ type ActionError struct {
 
 func (x *ActionError) Reset() {
 	*x = ActionError{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[24]
+	mi := &file_pommel_v1_gym_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +1986,7 @@ func (x *ActionError) String() string {
 func (*ActionError) ProtoMessage() {}
 
 func (x *ActionError) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[24]
+	mi := &file_pommel_v1_gym_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +1999,7 @@ func (x *ActionError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionError.ProtoReflect.Descriptor instead.
 func (*ActionError) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{24}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ActionError) GetKind() string {
@@ -1927,7 +2051,7 @@ type Info struct {
 
 func (x *Info) Reset() {
 	*x = Info{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[25]
+	mi := &file_pommel_v1_gym_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2063,7 @@ func (x *Info) String() string {
 func (*Info) ProtoMessage() {}
 
 func (x *Info) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[25]
+	mi := &file_pommel_v1_gym_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2076,7 @@ func (x *Info) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Info.ProtoReflect.Descriptor instead.
 func (*Info) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{25}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Info) GetTask() string {
@@ -2064,7 +2188,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[26]
+	mi := &file_pommel_v1_gym_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2076,7 +2200,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[26]
+	mi := &file_pommel_v1_gym_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2089,7 +2213,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{26}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Stage) GetName() string {
@@ -2126,7 +2250,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[27]
+	mi := &file_pommel_v1_gym_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2262,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[27]
+	mi := &file_pommel_v1_gym_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2275,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{27}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Timing) GetTotalMs() float64 {
@@ -2266,7 +2390,18 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"episode_id\x18\x01 \x01(\tR\tepisodeId\x12#\n" +
 	"\x04view\x18\x02 \x01(\v2\x0f.pommel.v1.ViewR\x04view\"K\n" +
 	"\x0fObserveResponse\x128\n" +
-	"\vobservation\x18\x01 \x01(\v2\x16.pommel.v1.ObservationR\vobservation\"1\n" +
+	"\vobservation\x18\x01 \x01(\v2\x16.pommel.v1.ObservationR\vobservation\"2\n" +
+	"\x11GetEpisodeRequest\x12\x1d\n" +
+	"\n" +
+	"episode_id\x18\x01 \x01(\tR\tepisodeId\"\xbb\x01\n" +
+	"\x12GetEpisodeResponse\x12\x1d\n" +
+	"\n" +
+	"episode_id\x18\x01 \x01(\tR\tepisodeId\x12 \n" +
+	"\vinstruction\x18\x02 \x01(\tR\vinstruction\x12\x16\n" +
+	"\x06reward\x18\x03 \x01(\x01R\x06reward\x12+\n" +
+	"\x04last\x18\x04 \x01(\v2\x17.pommel.v1.StepResponseR\x04last\x12\x1f\n" +
+	"\vagent_token\x18\x05 \x01(\tR\n" +
+	"agentToken\"1\n" +
 	"\x10HeartbeatRequest\x12\x1d\n" +
 	"\n" +
 	"episode_id\x18\x01 \x01(\tR\tepisodeId\".\n" +
@@ -2379,14 +2514,16 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\n" +
 	"observe_ms\x18\x03 \x01(\x01R\tobserveMs\x12\x19\n" +
 	"\bjudge_ms\x18\x04 \x01(\x01R\ajudgeMs\x12\x19\n" +
-	"\breset_ms\x18\x05 \x01(\x01R\aresetMs2\x9d\x04\n" +
+	"\breset_ms\x18\x05 \x01(\x01R\aresetMs2\xe8\x04\n" +
 	"\n" +
 	"GymService\x12F\n" +
 	"\tListTasks\x12\x1b.pommel.v1.ListTasksRequest\x1a\x1c.pommel.v1.ListTasksResponse\x12F\n" +
 	"\tGetServer\x12\x1b.pommel.v1.GetServerRequest\x1a\x1c.pommel.v1.GetServerResponse\x12:\n" +
 	"\x05Reset\x12\x17.pommel.v1.ResetRequest\x1a\x18.pommel.v1.ResetResponse\x127\n" +
 	"\x04Step\x12\x16.pommel.v1.StepRequest\x1a\x17.pommel.v1.StepResponse\x12@\n" +
-	"\aObserve\x12\x19.pommel.v1.ObserveRequest\x1a\x1a.pommel.v1.ObserveResponse\x12F\n" +
+	"\aObserve\x12\x19.pommel.v1.ObserveRequest\x1a\x1a.pommel.v1.ObserveResponse\x12I\n" +
+	"\n" +
+	"GetEpisode\x12\x1c.pommel.v1.GetEpisodeRequest\x1a\x1d.pommel.v1.GetEpisodeResponse\x12F\n" +
 	"\tHeartbeat\x12\x1b.pommel.v1.HeartbeatRequest\x1a\x1c.pommel.v1.HeartbeatResponse\x12:\n" +
 	"\x05Close\x12\x17.pommel.v1.CloseRequest\x1a\x18.pommel.v1.CloseResponse\x12D\n" +
 	"\aSession\x12\x19.pommel.v1.SessionRequest\x1a\x1a.pommel.v1.SessionResponse(\x010\x01B4Z2github.com/pommelgym/pommel/gen/pommel/v1;pommelv1b\x06proto3"
@@ -2403,86 +2540,91 @@ func file_pommel_v1_gym_proto_rawDescGZIP() []byte {
 	return file_pommel_v1_gym_proto_rawDescData
 }
 
-var file_pommel_v1_gym_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_pommel_v1_gym_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_pommel_v1_gym_proto_goTypes = []any{
-	(*GetServerRequest)(nil),  // 0: pommel.v1.GetServerRequest
-	(*GetServerResponse)(nil), // 1: pommel.v1.GetServerResponse
-	(*ListTasksRequest)(nil),  // 2: pommel.v1.ListTasksRequest
-	(*ListTasksResponse)(nil), // 3: pommel.v1.ListTasksResponse
-	(*Task)(nil),              // 4: pommel.v1.Task
-	(*View)(nil),              // 5: pommel.v1.View
-	(*ResetRequest)(nil),      // 6: pommel.v1.ResetRequest
-	(*ResetResponse)(nil),     // 7: pommel.v1.ResetResponse
-	(*StepRequest)(nil),       // 8: pommel.v1.StepRequest
-	(*StepResponse)(nil),      // 9: pommel.v1.StepResponse
-	(*ObserveRequest)(nil),    // 10: pommel.v1.ObserveRequest
-	(*ObserveResponse)(nil),   // 11: pommel.v1.ObserveResponse
-	(*HeartbeatRequest)(nil),  // 12: pommel.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil), // 13: pommel.v1.HeartbeatResponse
-	(*CloseRequest)(nil),      // 14: pommel.v1.CloseRequest
-	(*CloseResponse)(nil),     // 15: pommel.v1.CloseResponse
-	(*SessionRequest)(nil),    // 16: pommel.v1.SessionRequest
-	(*SessionResponse)(nil),   // 17: pommel.v1.SessionResponse
-	(*Error)(nil),             // 18: pommel.v1.Error
-	(*Observation)(nil),       // 19: pommel.v1.Observation
-	(*Tab)(nil),               // 20: pommel.v1.Tab
-	(*Dialog)(nil),            // 21: pommel.v1.Dialog
-	(*Element)(nil),           // 22: pommel.v1.Element
-	(*Image)(nil),             // 23: pommel.v1.Image
-	(*ActionError)(nil),       // 24: pommel.v1.ActionError
-	(*Info)(nil),              // 25: pommel.v1.Info
-	(*Stage)(nil),             // 26: pommel.v1.Stage
-	(*Timing)(nil),            // 27: pommel.v1.Timing
+	(*GetServerRequest)(nil),   // 0: pommel.v1.GetServerRequest
+	(*GetServerResponse)(nil),  // 1: pommel.v1.GetServerResponse
+	(*ListTasksRequest)(nil),   // 2: pommel.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),  // 3: pommel.v1.ListTasksResponse
+	(*Task)(nil),               // 4: pommel.v1.Task
+	(*View)(nil),               // 5: pommel.v1.View
+	(*ResetRequest)(nil),       // 6: pommel.v1.ResetRequest
+	(*ResetResponse)(nil),      // 7: pommel.v1.ResetResponse
+	(*StepRequest)(nil),        // 8: pommel.v1.StepRequest
+	(*StepResponse)(nil),       // 9: pommel.v1.StepResponse
+	(*ObserveRequest)(nil),     // 10: pommel.v1.ObserveRequest
+	(*ObserveResponse)(nil),    // 11: pommel.v1.ObserveResponse
+	(*GetEpisodeRequest)(nil),  // 12: pommel.v1.GetEpisodeRequest
+	(*GetEpisodeResponse)(nil), // 13: pommel.v1.GetEpisodeResponse
+	(*HeartbeatRequest)(nil),   // 14: pommel.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),  // 15: pommel.v1.HeartbeatResponse
+	(*CloseRequest)(nil),       // 16: pommel.v1.CloseRequest
+	(*CloseResponse)(nil),      // 17: pommel.v1.CloseResponse
+	(*SessionRequest)(nil),     // 18: pommel.v1.SessionRequest
+	(*SessionResponse)(nil),    // 19: pommel.v1.SessionResponse
+	(*Error)(nil),              // 20: pommel.v1.Error
+	(*Observation)(nil),        // 21: pommel.v1.Observation
+	(*Tab)(nil),                // 22: pommel.v1.Tab
+	(*Dialog)(nil),             // 23: pommel.v1.Dialog
+	(*Element)(nil),            // 24: pommel.v1.Element
+	(*Image)(nil),              // 25: pommel.v1.Image
+	(*ActionError)(nil),        // 26: pommel.v1.ActionError
+	(*Info)(nil),               // 27: pommel.v1.Info
+	(*Stage)(nil),              // 28: pommel.v1.Stage
+	(*Timing)(nil),             // 29: pommel.v1.Timing
 }
 var file_pommel_v1_gym_proto_depIdxs = []int32{
 	4,  // 0: pommel.v1.ListTasksResponse.tasks:type_name -> pommel.v1.Task
 	5,  // 1: pommel.v1.ResetRequest.view:type_name -> pommel.v1.View
-	19, // 2: pommel.v1.ResetResponse.observation:type_name -> pommel.v1.Observation
-	25, // 3: pommel.v1.ResetResponse.info:type_name -> pommel.v1.Info
+	21, // 2: pommel.v1.ResetResponse.observation:type_name -> pommel.v1.Observation
+	27, // 3: pommel.v1.ResetResponse.info:type_name -> pommel.v1.Info
 	5,  // 4: pommel.v1.StepRequest.view:type_name -> pommel.v1.View
-	19, // 5: pommel.v1.StepResponse.observation:type_name -> pommel.v1.Observation
-	25, // 6: pommel.v1.StepResponse.info:type_name -> pommel.v1.Info
+	21, // 5: pommel.v1.StepResponse.observation:type_name -> pommel.v1.Observation
+	27, // 6: pommel.v1.StepResponse.info:type_name -> pommel.v1.Info
 	5,  // 7: pommel.v1.ObserveRequest.view:type_name -> pommel.v1.View
-	19, // 8: pommel.v1.ObserveResponse.observation:type_name -> pommel.v1.Observation
-	6,  // 9: pommel.v1.SessionRequest.reset:type_name -> pommel.v1.ResetRequest
-	8,  // 10: pommel.v1.SessionRequest.step:type_name -> pommel.v1.StepRequest
-	10, // 11: pommel.v1.SessionRequest.observe:type_name -> pommel.v1.ObserveRequest
-	12, // 12: pommel.v1.SessionRequest.heartbeat:type_name -> pommel.v1.HeartbeatRequest
-	14, // 13: pommel.v1.SessionRequest.close:type_name -> pommel.v1.CloseRequest
-	7,  // 14: pommel.v1.SessionResponse.reset:type_name -> pommel.v1.ResetResponse
-	9,  // 15: pommel.v1.SessionResponse.step:type_name -> pommel.v1.StepResponse
-	11, // 16: pommel.v1.SessionResponse.observe:type_name -> pommel.v1.ObserveResponse
-	13, // 17: pommel.v1.SessionResponse.heartbeat:type_name -> pommel.v1.HeartbeatResponse
-	15, // 18: pommel.v1.SessionResponse.close:type_name -> pommel.v1.CloseResponse
-	18, // 19: pommel.v1.SessionResponse.error:type_name -> pommel.v1.Error
-	20, // 20: pommel.v1.Observation.tabs:type_name -> pommel.v1.Tab
-	21, // 21: pommel.v1.Observation.dialog:type_name -> pommel.v1.Dialog
-	22, // 22: pommel.v1.Observation.elements:type_name -> pommel.v1.Element
-	24, // 23: pommel.v1.Observation.last_action_error:type_name -> pommel.v1.ActionError
-	23, // 24: pommel.v1.Observation.screenshot:type_name -> pommel.v1.Image
-	26, // 25: pommel.v1.Info.stages:type_name -> pommel.v1.Stage
-	27, // 26: pommel.v1.Info.timing:type_name -> pommel.v1.Timing
-	2,  // 27: pommel.v1.GymService.ListTasks:input_type -> pommel.v1.ListTasksRequest
-	0,  // 28: pommel.v1.GymService.GetServer:input_type -> pommel.v1.GetServerRequest
-	6,  // 29: pommel.v1.GymService.Reset:input_type -> pommel.v1.ResetRequest
-	8,  // 30: pommel.v1.GymService.Step:input_type -> pommel.v1.StepRequest
-	10, // 31: pommel.v1.GymService.Observe:input_type -> pommel.v1.ObserveRequest
-	12, // 32: pommel.v1.GymService.Heartbeat:input_type -> pommel.v1.HeartbeatRequest
-	14, // 33: pommel.v1.GymService.Close:input_type -> pommel.v1.CloseRequest
-	16, // 34: pommel.v1.GymService.Session:input_type -> pommel.v1.SessionRequest
-	3,  // 35: pommel.v1.GymService.ListTasks:output_type -> pommel.v1.ListTasksResponse
-	1,  // 36: pommel.v1.GymService.GetServer:output_type -> pommel.v1.GetServerResponse
-	7,  // 37: pommel.v1.GymService.Reset:output_type -> pommel.v1.ResetResponse
-	9,  // 38: pommel.v1.GymService.Step:output_type -> pommel.v1.StepResponse
-	11, // 39: pommel.v1.GymService.Observe:output_type -> pommel.v1.ObserveResponse
-	13, // 40: pommel.v1.GymService.Heartbeat:output_type -> pommel.v1.HeartbeatResponse
-	15, // 41: pommel.v1.GymService.Close:output_type -> pommel.v1.CloseResponse
-	17, // 42: pommel.v1.GymService.Session:output_type -> pommel.v1.SessionResponse
-	35, // [35:43] is the sub-list for method output_type
-	27, // [27:35] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	21, // 8: pommel.v1.ObserveResponse.observation:type_name -> pommel.v1.Observation
+	9,  // 9: pommel.v1.GetEpisodeResponse.last:type_name -> pommel.v1.StepResponse
+	6,  // 10: pommel.v1.SessionRequest.reset:type_name -> pommel.v1.ResetRequest
+	8,  // 11: pommel.v1.SessionRequest.step:type_name -> pommel.v1.StepRequest
+	10, // 12: pommel.v1.SessionRequest.observe:type_name -> pommel.v1.ObserveRequest
+	14, // 13: pommel.v1.SessionRequest.heartbeat:type_name -> pommel.v1.HeartbeatRequest
+	16, // 14: pommel.v1.SessionRequest.close:type_name -> pommel.v1.CloseRequest
+	7,  // 15: pommel.v1.SessionResponse.reset:type_name -> pommel.v1.ResetResponse
+	9,  // 16: pommel.v1.SessionResponse.step:type_name -> pommel.v1.StepResponse
+	11, // 17: pommel.v1.SessionResponse.observe:type_name -> pommel.v1.ObserveResponse
+	15, // 18: pommel.v1.SessionResponse.heartbeat:type_name -> pommel.v1.HeartbeatResponse
+	17, // 19: pommel.v1.SessionResponse.close:type_name -> pommel.v1.CloseResponse
+	20, // 20: pommel.v1.SessionResponse.error:type_name -> pommel.v1.Error
+	22, // 21: pommel.v1.Observation.tabs:type_name -> pommel.v1.Tab
+	23, // 22: pommel.v1.Observation.dialog:type_name -> pommel.v1.Dialog
+	24, // 23: pommel.v1.Observation.elements:type_name -> pommel.v1.Element
+	26, // 24: pommel.v1.Observation.last_action_error:type_name -> pommel.v1.ActionError
+	25, // 25: pommel.v1.Observation.screenshot:type_name -> pommel.v1.Image
+	28, // 26: pommel.v1.Info.stages:type_name -> pommel.v1.Stage
+	29, // 27: pommel.v1.Info.timing:type_name -> pommel.v1.Timing
+	2,  // 28: pommel.v1.GymService.ListTasks:input_type -> pommel.v1.ListTasksRequest
+	0,  // 29: pommel.v1.GymService.GetServer:input_type -> pommel.v1.GetServerRequest
+	6,  // 30: pommel.v1.GymService.Reset:input_type -> pommel.v1.ResetRequest
+	8,  // 31: pommel.v1.GymService.Step:input_type -> pommel.v1.StepRequest
+	10, // 32: pommel.v1.GymService.Observe:input_type -> pommel.v1.ObserveRequest
+	12, // 33: pommel.v1.GymService.GetEpisode:input_type -> pommel.v1.GetEpisodeRequest
+	14, // 34: pommel.v1.GymService.Heartbeat:input_type -> pommel.v1.HeartbeatRequest
+	16, // 35: pommel.v1.GymService.Close:input_type -> pommel.v1.CloseRequest
+	18, // 36: pommel.v1.GymService.Session:input_type -> pommel.v1.SessionRequest
+	3,  // 37: pommel.v1.GymService.ListTasks:output_type -> pommel.v1.ListTasksResponse
+	1,  // 38: pommel.v1.GymService.GetServer:output_type -> pommel.v1.GetServerResponse
+	7,  // 39: pommel.v1.GymService.Reset:output_type -> pommel.v1.ResetResponse
+	9,  // 40: pommel.v1.GymService.Step:output_type -> pommel.v1.StepResponse
+	11, // 41: pommel.v1.GymService.Observe:output_type -> pommel.v1.ObserveResponse
+	13, // 42: pommel.v1.GymService.GetEpisode:output_type -> pommel.v1.GetEpisodeResponse
+	15, // 43: pommel.v1.GymService.Heartbeat:output_type -> pommel.v1.HeartbeatResponse
+	17, // 44: pommel.v1.GymService.Close:output_type -> pommel.v1.CloseResponse
+	19, // 45: pommel.v1.GymService.Session:output_type -> pommel.v1.SessionResponse
+	37, // [37:46] is the sub-list for method output_type
+	28, // [28:37] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_pommel_v1_gym_proto_init() }
@@ -2490,14 +2632,14 @@ func file_pommel_v1_gym_proto_init() {
 	if File_pommel_v1_gym_proto != nil {
 		return
 	}
-	file_pommel_v1_gym_proto_msgTypes[16].OneofWrappers = []any{
+	file_pommel_v1_gym_proto_msgTypes[18].OneofWrappers = []any{
 		(*SessionRequest_Reset_)(nil),
 		(*SessionRequest_Step)(nil),
 		(*SessionRequest_Observe)(nil),
 		(*SessionRequest_Heartbeat)(nil),
 		(*SessionRequest_Close)(nil),
 	}
-	file_pommel_v1_gym_proto_msgTypes[17].OneofWrappers = []any{
+	file_pommel_v1_gym_proto_msgTypes[19].OneofWrappers = []any{
 		(*SessionResponse_Reset_)(nil),
 		(*SessionResponse_Step)(nil),
 		(*SessionResponse_Observe)(nil),
@@ -2511,7 +2653,7 @@ func file_pommel_v1_gym_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pommel_v1_gym_proto_rawDesc), len(file_pommel_v1_gym_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

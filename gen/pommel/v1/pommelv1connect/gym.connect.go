@@ -46,6 +46,8 @@ const (
 	GymServiceStepProcedure = "/pommel.v1.GymService/Step"
 	// GymServiceObserveProcedure is the fully-qualified name of the GymService's Observe RPC.
 	GymServiceObserveProcedure = "/pommel.v1.GymService/Observe"
+	// GymServiceGetEpisodeProcedure is the fully-qualified name of the GymService's GetEpisode RPC.
+	GymServiceGetEpisodeProcedure = "/pommel.v1.GymService/GetEpisode"
 	// GymServiceHeartbeatProcedure is the fully-qualified name of the GymService's Heartbeat RPC.
 	GymServiceHeartbeatProcedure = "/pommel.v1.GymService/Heartbeat"
 	// GymServiceCloseProcedure is the fully-qualified name of the GymService's Close RPC.
@@ -68,6 +70,9 @@ type GymServiceClient interface {
 	Step(context.Context, *v1.StepRequest) (*v1.StepResponse, error)
 	// Observe looks again without acting; it costs no step.
 	Observe(context.Context, *v1.ObserveRequest) (*v1.ObserveResponse, error)
+	// GetEpisode tells how far an episode is, for a caller that takes it over or that
+	// lets an agent act on it through MCP.
+	GetEpisode(context.Context, *v1.GetEpisodeRequest) (*v1.GetEpisodeResponse, error)
 	// Heartbeat renews the lease of an episode.
 	Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error)
 	// Close ends an episode and frees its world. Closing twice is no error.
@@ -119,6 +124,12 @@ func NewGymServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 			connect.WithSchema(gymServiceMethods.ByName("Observe")),
 			connect.WithClientOptions(opts...),
 		),
+		getEpisode: connect.NewClient[v1.GetEpisodeRequest, v1.GetEpisodeResponse](
+			httpClient,
+			baseURL+GymServiceGetEpisodeProcedure,
+			connect.WithSchema(gymServiceMethods.ByName("GetEpisode")),
+			connect.WithClientOptions(opts...),
+		),
 		heartbeat: connect.NewClient[v1.HeartbeatRequest, v1.HeartbeatResponse](
 			httpClient,
 			baseURL+GymServiceHeartbeatProcedure,
@@ -142,14 +153,15 @@ func NewGymServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 
 // gymServiceClient implements GymServiceClient.
 type gymServiceClient struct {
-	listTasks *connect.Client[v1.ListTasksRequest, v1.ListTasksResponse]
-	getServer *connect.Client[v1.GetServerRequest, v1.GetServerResponse]
-	reset     *connect.Client[v1.ResetRequest, v1.ResetResponse]
-	step      *connect.Client[v1.StepRequest, v1.StepResponse]
-	observe   *connect.Client[v1.ObserveRequest, v1.ObserveResponse]
-	heartbeat *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
-	close     *connect.Client[v1.CloseRequest, v1.CloseResponse]
-	session   *connect.Client[v1.SessionRequest, v1.SessionResponse]
+	listTasks  *connect.Client[v1.ListTasksRequest, v1.ListTasksResponse]
+	getServer  *connect.Client[v1.GetServerRequest, v1.GetServerResponse]
+	reset      *connect.Client[v1.ResetRequest, v1.ResetResponse]
+	step       *connect.Client[v1.StepRequest, v1.StepResponse]
+	observe    *connect.Client[v1.ObserveRequest, v1.ObserveResponse]
+	getEpisode *connect.Client[v1.GetEpisodeRequest, v1.GetEpisodeResponse]
+	heartbeat  *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
+	close      *connect.Client[v1.CloseRequest, v1.CloseResponse]
+	session    *connect.Client[v1.SessionRequest, v1.SessionResponse]
 }
 
 // ListTasks calls pommel.v1.GymService.ListTasks.
@@ -197,6 +209,15 @@ func (c *gymServiceClient) Observe(ctx context.Context, req *v1.ObserveRequest) 
 	return nil, err
 }
 
+// GetEpisode calls pommel.v1.GymService.GetEpisode.
+func (c *gymServiceClient) GetEpisode(ctx context.Context, req *v1.GetEpisodeRequest) (*v1.GetEpisodeResponse, error) {
+	response, err := c.getEpisode.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Heartbeat calls pommel.v1.GymService.Heartbeat.
 func (c *gymServiceClient) Heartbeat(ctx context.Context, req *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error) {
 	response, err := c.heartbeat.CallUnary(ctx, connect.NewRequest(req))
@@ -234,6 +255,9 @@ type GymServiceHandler interface {
 	Step(context.Context, *v1.StepRequest) (*v1.StepResponse, error)
 	// Observe looks again without acting; it costs no step.
 	Observe(context.Context, *v1.ObserveRequest) (*v1.ObserveResponse, error)
+	// GetEpisode tells how far an episode is, for a caller that takes it over or that
+	// lets an agent act on it through MCP.
+	GetEpisode(context.Context, *v1.GetEpisodeRequest) (*v1.GetEpisodeResponse, error)
 	// Heartbeat renews the lease of an episode.
 	Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error)
 	// Close ends an episode and frees its world. Closing twice is no error.
@@ -281,6 +305,12 @@ func NewGymServiceHandler(svc GymServiceHandler, opts ...connect.HandlerOption) 
 		connect.WithSchema(gymServiceMethods.ByName("Observe")),
 		connect.WithHandlerOptions(opts...),
 	)
+	gymServiceGetEpisodeHandler := connect.NewUnaryHandlerSimple(
+		GymServiceGetEpisodeProcedure,
+		svc.GetEpisode,
+		connect.WithSchema(gymServiceMethods.ByName("GetEpisode")),
+		connect.WithHandlerOptions(opts...),
+	)
 	gymServiceHeartbeatHandler := connect.NewUnaryHandlerSimple(
 		GymServiceHeartbeatProcedure,
 		svc.Heartbeat,
@@ -311,6 +341,8 @@ func NewGymServiceHandler(svc GymServiceHandler, opts ...connect.HandlerOption) 
 			gymServiceStepHandler.ServeHTTP(w, r)
 		case GymServiceObserveProcedure:
 			gymServiceObserveHandler.ServeHTTP(w, r)
+		case GymServiceGetEpisodeProcedure:
+			gymServiceGetEpisodeHandler.ServeHTTP(w, r)
 		case GymServiceHeartbeatProcedure:
 			gymServiceHeartbeatHandler.ServeHTTP(w, r)
 		case GymServiceCloseProcedure:
@@ -344,6 +376,10 @@ func (UnimplementedGymServiceHandler) Step(context.Context, *v1.StepRequest) (*v
 
 func (UnimplementedGymServiceHandler) Observe(context.Context, *v1.ObserveRequest) (*v1.ObserveResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("pommel.v1.GymService.Observe is not implemented"))
+}
+
+func (UnimplementedGymServiceHandler) GetEpisode(context.Context, *v1.GetEpisodeRequest) (*v1.GetEpisodeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("pommel.v1.GymService.GetEpisode is not implemented"))
 }
 
 func (UnimplementedGymServiceHandler) Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error) {

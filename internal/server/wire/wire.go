@@ -1,0 +1,94 @@
+// Package wire holds what all surfaces of the server share: how an error and a text of
+// a page look to strangers.
+package wire
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pommelgym/pommel/internal/fault"
+)
+
+// ErrShuttingDown refuses new episodes and ends streams: another server, or this one
+// after its restart, can take them.
+var ErrShuttingDown = errors.New("the server is shutting down")
+
+// Error is an error as callers may see it.
+type Error struct {
+	Kind    fault.Kind
+	Message string
+	Hint    string
+}
+
+// ErrorOf is err in the words that Pommel wrote for callers, and the hint, without the
+// private causes.
+func ErrorOf(err error) Error {
+	kind := fault.KindOf(err)
+	var msgs []string
+	for e := err; e != nil; {
+		var f *fault.Error
+		if !errors.As(e, &f) {
+			break
+		}
+		if f.Msg != "" {
+			msgs = append(msgs, f.Msg)
+		}
+		e = f.Err
+	}
+	switch {
+	case len(msgs) > 0:
+	case errors.Is(err, ErrShuttingDown):
+		// No kind of its own: nothing was done, and asking elsewhere or later is right.
+		kind, msgs = fault.ResourceExhausted, []string{ErrShuttingDown.Error()}
+	case Gone(err):
+		kind, msgs = fault.Canceled, []string{"the call was canceled or its deadline passed"}
+	default:
+		msgs = []string{"internal error; the server's log has its cause"}
+	}
+	return Error{Kind: kind, Message: Valid(strings.Join(msgs, ": ")), Hint: Valid(fault.HintOf(err))}
+}
+
+// String is the message, and the hint behind it.
+func (e Error) String() string {
+	if e.Hint == "" {
+		return e.Message
+	}
+	return e.Message + " (" + e.Hint + ")"
+}
+
+// Void says that the infrastructure ended the episode: it says nothing about the agent.
+func (e Error) Void() bool {
+	switch e.Kind {
+	case fault.WorldLost, fault.LeaseExpired, fault.Internal, fault.NotFound:
+		return true
+	}
+	return false
+}
+
+// Gone says that the caller left or its time was up.
+func Gone(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Valid makes s fit for protobuf and JSON, which must be UTF-8.
+func Valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// Cut is the valid beginning of s of at most n bytes. cut is set when something is missing.
+func Cut(s string, n int, cut *bool) string {
+	s = Valid(s)
+	if len(s) <= n {
+		return s
+	}
+	*cut = true
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
