@@ -29,9 +29,12 @@ var layers = [][]string{
 	{"internal/task", "internal/world"},
 	{"internal/browser/casetest"},
 	{"internal/browser/browsertest"},
+	{"internal/perturb"},
 	{"internal/browser", "internal/postgres/pgtest"},
 	{"internal/postgres"},
-	{"internal/cdp", "internal/sandbox", "internal/yamlfile"},
+	{"internal/perturb/plan"},
+	{"internal/perturb/profile"},
+	{"internal/cdp", "internal/sandbox", "internal/yamlfile", "internal/perturb/kind", "internal/perturb/stream"},
 	{"rewind"},
 	{"internal/uapi", "internal/action", "internal/fault", "internal/sys", "internal/version", "gen", "internal/gen"},
 }

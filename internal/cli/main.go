@@ -21,6 +21,7 @@ type root struct {
 	Serve   serveCmd   `cmd:"" help:"Serve a world's episodes over RPC."`
 	Bench   benchCmd   `cmd:"" help:"Measure steps, resets and throughput."`
 	Trace   traceCmd   `cmd:"" help:"List and print recorded episodes."`
+	Perturb perturbCmd `cmd:"" help:"List perturbations, and print what a profile will do."`
 	Actions actionsCmd `cmd:"" help:"Print the actions that agents can use."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
