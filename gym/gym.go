@@ -35,6 +35,8 @@ type (
 	Info = episode.Info
 	// Stage is one milestone of a task.
 	Stage = episode.Stage
+	// Change is one row that a step has changed.
+	Change = episode.Change
 	// Timing says where a call's wall time went.
 	Timing = episode.Timing
 	// Status tells how far an episode is.

@@ -203,7 +203,7 @@ func (g *Gym) Close() error {
 // Describe tells what is open.
 func (g *Gym) Describe() Description {
 	return Description{
-		Version: version.String(), World: g.spec.Name, WorldTitle: g.spec.Title, Driver: g.driver,
+		Version: version.String(), World: g.spec.Name, WorldTitle: g.spec.Title, Driver: g.driver, Image: g.image.ID(),
 		Worlds: g.worlds, Free: min(g.pool.Stats().Ready, g.worlds-len(g.seats)),
 	}
 }

@@ -45,7 +45,9 @@ type Description struct {
 	World      string
 	WorldTitle string
 	Driver     string
-	Worlds     int
-	Free       int
-	Lease      time.Duration
+	// Image names the content that the world was built from.
+	Image  string
+	Worlds int
+	Free   int
+	Lease  time.Duration
 }

@@ -16,7 +16,8 @@ const module = "github.com/pommelgym/pommel/"
 var layers = [][]string{
 	{"cmd/pommel"},
 	{"internal/cli"},
-	{"internal/rollout", "internal/check"},
+	{"internal/rollout", "internal/check", "internal/determinism"},
+	{"internal/replay"},
 	{"internal/agent"},
 	{"internal/server"},
 	{"client"},

@@ -74,12 +74,12 @@ type Image struct {
 
 // View says which optional parts of an observation are wanted.
 type View struct {
-	Elements   bool
-	HTML       bool
-	AXTree     bool
-	Screenshot string // "", "png", "jpeg"
+	Elements   bool   `json:"elements,omitempty"`
+	HTML       bool   `json:"html,omitempty"`
+	AXTree     bool   `json:"axtree,omitempty"`
+	Screenshot string `json:"screenshot,omitempty"` // "", "png", "jpeg"
 	// MaxText bounds Text in bytes; 0 is the default of 256 KiB.
-	MaxText int
+	MaxText int `json:"max_text,omitempty"`
 }
 
 // Outcome is what became of the calls of one step.

@@ -8,9 +8,10 @@ import (
 )
 
 type benchCmd struct {
-	Step       benchStepCmd       `cmd:"" help:"Time of one step, measured at a client over the stream RPC."`
-	Reset      benchResetCmd      `cmd:"" help:"Time from Reset to the first observation, and of putting a world back."`
-	Throughput benchThroughputCmd `cmd:"" help:"Episodes and steps per second, and CPU per step, with all worlds busy."`
+	Step        benchStepCmd        `cmd:"" help:"Time of one step, measured at a client over the stream RPC."`
+	Reset       benchResetCmd       `cmd:"" help:"Time from Reset to the first observation, and of putting a world back."`
+	Throughput  benchThroughputCmd  `cmd:"" help:"Episodes and steps per second, and CPU per step, with all worlds busy."`
+	Determinism benchDeterminismCmd `cmd:"" help:"Play the same episodes again and again, and count how many different ones came of it."`
 }
 
 // spread is a set of durations in milliseconds as every benchmark reports it.

@@ -20,8 +20,9 @@ type root struct {
 	Run     runCmd     `cmd:"" help:"Let an agent play episodes, and add up what came of them."`
 	Serve   serveCmd   `cmd:"" help:"Serve a world's episodes over RPC."`
 	Bench   benchCmd   `cmd:"" help:"Measure steps, resets and throughput."`
-	Trace   traceCmd   `cmd:"" help:"List and print recorded episodes."`
 	Perturb perturbCmd `cmd:"" help:"List perturbations, and print what a profile will do."`
+	Trace   traceCmd   `cmd:"" help:"List, print and export recorded episodes."`
+	Replay  replayCmd  `cmd:"" help:"Play recorded episodes again and tell the first step that differs."`
 	Actions actionsCmd `cmd:"" help:"Print the actions that agents can use."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

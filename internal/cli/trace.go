@@ -10,8 +10,9 @@ import (
 )
 
 type traceCmd struct {
-	List traceListCmd `cmd:"" help:"List recorded episodes, newest last."`
-	Show traceShowCmd `cmd:"" help:"Print one recorded episode."`
+	List   traceListCmd   `cmd:"" help:"List recorded episodes, newest last."`
+	Show   traceShowCmd   `cmd:"" help:"Print one recorded episode."`
+	Export traceExportCmd `cmd:"" help:"Write recorded episodes as a table, one row a step: Parquet or JSON lines."`
 }
 
 type traceListCmd struct {
@@ -74,12 +75,13 @@ type traceShowCmd struct {
 }
 
 func (c *traceShowCmd) Run(s *State) error {
-	t, err := trace.Read(c.Trace)
+	paths, err := findTraces([]string{c.Trace}, 1)
 	if err != nil {
-		var err2 error
-		if t, err2 = trace.Read(filepath.Join(gym.DefaultTraceDir(), c.Trace)); err2 != nil {
-			return usageError{err}
-		}
+		return usageError{err}
+	}
+	t, err := trace.Read(paths[0])
+	if err != nil {
+		return usageError{err}
 	}
 	if c.JSON {
 		return s.printJSON(map[string]any{"header": t.Header, "steps": t.Steps, "end": t.End})

@@ -1,11 +1,7 @@
 package episode
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
-	"math"
 	"net/url"
 
 	"github.com/pommelgym/pommel/internal/browser"
@@ -16,10 +12,12 @@ import (
 // result puts an observation and a verdict together and extends the chain of hashes.
 // Preconditions: e.mu is held.
 func (e *Episode) result(o *browser.Observation, v *reward.Verdict) *Result {
-	e.chain = extend(e.chain, o)
+	changes := changesFrom(v.Changes[min(e.seen, len(v.Changes)):])
+	e.seen = len(v.Changes)
+	e.chain.add(o, v.Reward, changes)
 	info := Info{
 		Task: e.inst.ID, Seed: e.inst.Seed, Split: e.inst.SeedSplit,
-		Success: v.Success, Potential: v.Potential, ObservationHash: hex.EncodeToString(e.chain[:]),
+		Success: v.Success, Potential: v.Potential, ObservationHash: e.chain.String(), Changes: changes,
 	}
 	for _, s := range v.Stages {
 		info.Stages = append(info.Stages, Stage{Name: s.Name, Weight: s.Weight, Holds: s.Holds})
@@ -30,40 +28,6 @@ func (e *Episode) result(o *browser.Observation, v *reward.Verdict) *Result {
 	// A verdict holds nothing that cannot be encoded; if it did, the trainer would miss the evidence only.
 	info.Verdict, _ = json.Marshal(v)
 	return &Result{EpisodeID: e.id, Step: e.step, Observation: o, Reward: v.Reward, Info: info}
-}
-
-// extend hashes what the agent can see of an observation into the chain. Screenshots
-// stay out: how Chromium rasterises is not part of the guarantee.
-func extend(chain [32]byte, o *browser.Observation) [32]byte {
-	h := sha256.New()
-	h.Write(chain[:])
-	field := func(s string) {
-		var n [8]byte
-		binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
-		h.Write(n[:])
-		h.Write([]byte(s))
-	}
-	field(o.URL)
-	field(o.Title)
-	field(o.FocusedBid)
-	field(o.Text)
-	for _, t := range o.Tabs {
-		field(t.URL)
-		field(t.Title)
-	}
-	if o.Dialog != nil {
-		field(o.Dialog.Type)
-		field(o.Dialog.Message)
-	}
-	if o.LastActionError != nil {
-		field(string(o.LastActionError.Kind))
-	}
-	var at [8]byte
-	binary.LittleEndian.PutUint64(at[:], math.Float64bits(o.VirtualTimeMS))
-	h.Write(at[:])
-	var out [32]byte
-	h.Sum(out[:0])
-	return out
 }
 
 func resolveURL(base, ref string) (string, error) {
@@ -86,6 +50,8 @@ func (e *Episode) record(d Deps, r Request, first *Result) {
 	h := d.Header
 	h.EpisodeID, h.Task, h.Seed, h.Split = e.id, e.inst.ID, e.inst.Seed, e.inst.SeedSplit
 	h.Instruction, h.Client, h.Started = e.inst.Instruction, r.Client, trace.Now()
+	h.Epoch = e.world.Epoch()
+	h.Request, _ = json.Marshal(r) // plain fields: it cannot fail
 	h.Params = map[string]any{}
 	for _, p := range e.inst.Params {
 		for _, f := range p.Fields {
@@ -97,14 +63,14 @@ func (e *Episode) record(d Deps, r Request, first *Result) {
 		}
 	}
 	e.rec = d.Traces.Begin(h)
-	e.rec.Step(traceStep(first, ""))
+	e.rec.Step(traceStep(first, "", r.View))
 }
 
-func traceStep(r *Result, action string) trace.Step {
+func traceStep(r *Result, action string, view browser.View) trace.Step {
 	info := r.Info
 	raw, _ := json.Marshal(info)
 	return trace.Step{
-		Step: r.Step, Action: action, Observation: r.Observation, Reward: r.Reward,
+		Step: r.Step, Action: action, View: view, Observation: r.Observation, Reward: r.Reward,
 		Terminated: r.Terminated, Truncated: r.Truncated, Info: raw, At: trace.Now(),
 	}
 }

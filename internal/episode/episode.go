@@ -52,7 +52,8 @@ type Episode struct {
 	mu     sync.Mutex
 	step   int              // guarded by mu
 	total  float64          // guarded by mu
-	chain  [32]byte         // guarded by mu: hash over the observations so far
+	chain  chain            // guarded by mu: hash over the episode so far
+	seen   int              // guarded by mu: how many row changes are in it
 	said   []string         // guarded by mu: messages to the user
 	done   bool             // guarded by mu: terminated, truncated, lost or closed
 	won    bool             // guarded by mu
@@ -227,13 +228,13 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 	res.Info.Infeasible = out.Infeasible
 	res.Info.Messages = e.said
 	res.Info.Notes = out.Notes
-	res.Info.StillRunning = out.Settle.Running
+	res.Info.StillRunning, res.Info.Capped = out.Settle.Running, out.Settle.Capped
 	t.ActMS = float64(acted.Sub(start).Microseconds()) / 1000
 	t.TotalMS = msSince(start)
 	res.Info.Timing = t
 	e.won = res.Info.Success
 	e.total += res.Reward
-	e.rec.Step(traceStep(res, text))
+	e.rec.Step(traceStep(res, text, view))
 	return res, nil
 }
 

@@ -7,14 +7,16 @@ import (
 )
 
 // Request asks for an episode.
+//
+// A record of the episode holds it as JSON, so that a replay asks for the same.
 type Request struct {
-	Task string
-	Seed int64
-	View browser.View
+	Task string       `json:"task"`
+	Seed int64        `json:"seed"`
+	View browser.View `json:"view"`
 	// MaxSteps, if above 0, takes the place of the task's own step limit.
-	MaxSteps int
+	MaxSteps int `json:"max_steps,omitempty"`
 	// Client is the caller's name, for logs and traces.
-	Client string
+	Client string `json:"client,omitempty"`
 }
 
 // Result is the answer to Reset (step 0) and Step. It does not change after it was
@@ -46,14 +48,20 @@ type Info struct {
 	Collateral []string `json:"collateral,omitempty"`
 	// Verdict is the judge's whole verdict with its evidence.
 	Verdict json.RawMessage `json:"verdict,omitempty"`
-	// ObservationHash chains over all observations of the episode (SHA-256, hex).
-	ObservationHash string   `json:"observation_hash"`
-	Messages        []string `json:"messages,omitempty"`
-	Notes           []string `json:"notes,omitempty"`
-	Infeasible      bool     `json:"infeasible,omitempty"`
+	// ObservationHash chains over the episode so far: what the agent saw, what it was paid
+	// and which rows were changed (SHA-256, hex). Two episodes with equal hashes were equal.
+	ObservationHash string `json:"observation_hash"`
+	// Changes are the rows that were changed since the last step, in commit order.
+	Changes    []Change `json:"changes,omitempty"`
+	Messages   []string `json:"messages,omitempty"`
+	Notes      []string `json:"notes,omitempty"`
+	Infeasible bool     `json:"infeasible,omitempty"`
 	// StillRunning names the requests that were left in flight after settling.
 	StillRunning []string `json:"still_running,omitempty"`
-	Timing       Timing   `json:"timing"`
+	// Capped says that a request was slower, in real time, than a step waits for: what came
+	// of it depends on the speed of the machine.
+	Capped bool   `json:"capped,omitempty"`
+	Timing Timing `json:"timing"`
 }
 
 // Stage is one milestone of the task and whether it holds now.
@@ -70,4 +78,12 @@ type Timing struct {
 	ObserveMS float64 `json:"observe_ms,omitempty"`
 	JudgeMS   float64 `json:"judge_ms,omitempty"`
 	ResetMS   float64 `json:"reset_ms,omitempty"`
+}
+
+// Change is one row that a step has changed. Cells are written as PostgreSQL writes them.
+type Change struct {
+	Table string             `json:"table"`
+	Op    string             `json:"op"` // insert, update, delete, truncate
+	Old   map[string]*string `json:"old,omitempty"`
+	New   map[string]*string `json:"new,omitempty"`
 }

@@ -23,7 +23,7 @@ type plan struct {
 	// order lists the stages so that each comes after those it waits for.
 	order   []int
 	queries []postgres.Statement
-	// feed is set when the row changes are needed.
+	// feed is set when the verdict depends on the row changes.
 	feed bool
 }
 
@@ -64,7 +64,11 @@ type facts struct {
 func (j *Judge) refresh(ctx context.Context) error {
 	if !j.plan.feed {
 		// Asking whether anything changed costs as much as asking for the rows.
-		return j.readRows(ctx, &facts{})
+		changes, err := j.db.Changes(ctx)
+		if err != nil {
+			return lost(err, "read the row changes")
+		}
+		return j.readRows(ctx, &facts{changes: changes})
 	}
 	// What the application writes while the judge reads is read again, so that rows and
 	// changes tell of the same state; an application that never rests is taken as it is.

@@ -107,7 +107,7 @@ func (j *Judge) judge(ctx context.Context, in Input) (*Verdict, error) {
 			return nil, err
 		}
 	}
-	v := &Verdict{Collateral: j.facts.damage, next: state{held: maps.Clone(j.now.held)}}
+	v := &Verdict{Collateral: j.facts.damage, Changes: j.facts.changes, next: state{held: maps.Clone(j.now.held)}}
 	j.weigh(v, looks)
 	j.pay(v, in)
 	return v, nil

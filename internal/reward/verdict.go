@@ -27,6 +27,9 @@ type Verdict struct {
 	Done       bool          `json:"done"`
 	Stages     []StageResult `json:"stages"`
 	Collateral []Damage      `json:"collateral,omitempty"`
+	// Changes are all row changes since the start, in commit order. They are no part of the
+	// verdict's text: a record of the episode holds them step by step.
+	Changes []postgres.Change `json:"-"`
 
 	next state
 }

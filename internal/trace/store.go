@@ -106,7 +106,7 @@ func (s *Store) Begin(h Header) *Recorder {
 	if s == nil {
 		return nil
 	}
-	h.Kind, h.Format = "header", FormatVersion
+	h.Kind, h.Format, h.Minor = "header", FormatVersion, MinorVersion
 	r := &Recorder{s: s, dir: filepath.Join(s.dir, h.EpisodeID)}
 	s.send(func() {
 		s.prune()

@@ -23,8 +23,13 @@ import (
 	"github.com/pommelgym/pommel/internal/browser"
 )
 
-// FormatVersion is raised when a reader of the old format would misread a new trace.
-const FormatVersion = 1
+const (
+	// FormatVersion is raised when a reader of the old format would misread a new trace.
+	FormatVersion = 1
+	// MinorVersion is raised when a trace holds more than before. 1 added the request, the
+	// views, the clock and the changed rows, and chains them into observation_hash.
+	MinorVersion = 1
+)
 
 // FileName is the name of the line file in an episode's folder.
 const FileName = "trace.jsonl"
@@ -33,6 +38,7 @@ const FileName = "trace.jsonl"
 type Header struct {
 	Kind        string         `json:"kind"` // header
 	Format      int            `json:"format"`
+	Minor       int            `json:"minor,omitempty"`
 	Pommel      string         `json:"pommel"`
 	EpisodeID   string         `json:"episode_id"`
 	World       string         `json:"world"`
@@ -44,7 +50,11 @@ type Header struct {
 	Instruction string         `json:"instruction"`
 	Params      map[string]any `json:"params,omitempty"`
 	Client      string         `json:"client,omitempty"`
-	Started     time.Time      `json:"started"`
+	// Request is what Reset was asked for, as JSON. Traces before minor version 1 have none.
+	Request json.RawMessage `json:"request,omitempty"`
+	// Epoch is the instant at which the episode's clock began.
+	Epoch   time.Time `json:"epoch,omitzero"`
+	Started time.Time `json:"started"`
 }
 
 // Step is one action and what came of it. Step 0 is the reset.
@@ -52,6 +62,7 @@ type Step struct {
 	Kind        string               `json:"kind"` // step
 	Step        int                  `json:"step"`
 	Action      string               `json:"action"`
+	View        browser.View         `json:"view,omitzero"`
 	Observation *browser.Observation `json:"observation"`
 	Screenshot  string               `json:"screenshot_file,omitempty"`
 	Reward      float64              `json:"reward"`
