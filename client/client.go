@@ -201,6 +201,23 @@ func (c *Client) Step(ctx context.Context, r *pommelv1.StepRequest) (*pommelv1.S
 	return typed(c.rpc.Step(ctx, r))
 }
 
+// Checkpoint saves the state of an episode and returns its name.
+func (c *Client) Checkpoint(ctx context.Context, r *pommelv1.CheckpointRequest) (string, error) {
+	got, err := typed(c.rpc.Checkpoint(ctx, r))
+	return got.GetCheckpointId(), err
+}
+
+// Restore puts an episode back to a checkpoint.
+func (c *Client) Restore(ctx context.Context, r *pommelv1.RestoreRequest) (*pommelv1.RestoreResponse, error) {
+	return typed(c.rpc.Restore(ctx, r))
+}
+
+// Forget frees a checkpoint. One that is not held is no error.
+func (c *Client) Forget(ctx context.Context, episodeID, checkpointID string) error {
+	_, err := typed(c.rpc.Forget(ctx, &pommelv1.ForgetRequest{EpisodeId: episodeID, CheckpointId: checkpointID}))
+	return err
+}
+
 // Observe looks again without acting.
 func (c *Client) Observe(ctx context.Context, episodeID string, v *View) (*Observation, error) {
 	r, err := typed(c.rpc.Observe(ctx, &pommelv1.ObserveRequest{EpisodeId: episodeID, View: v}))

@@ -60,10 +60,11 @@ type Session struct {
 	episode     string
 	instruction string
 	view        *View
-	step        int32 // the last step whose result is known
-	pending     *pommelv1.StepRequest
-	lost        error // why the episode is void
-	over        bool  // Close was called
+	calls       int32 // the last numbered call whose answer is known
+	pending     *pommelv1.SessionRequest
+	saved       map[string]bool // checkpoints
+	lost        error           // why the episode is void
+	over        bool            // Close was called
 	// orphans are episodes that started after their Reset had been given up.
 	orphans []string
 }
@@ -101,7 +102,7 @@ func (s *Session) Reset(ctx context.Context, r Request) (*Result, error) {
 	}
 	got := res.GetReset_()
 	s.episode, s.instruction, s.view = got.GetEpisodeId(), got.GetInstruction(), r.View
-	s.step, s.pending, s.lost = 0, nil, nil
+	s.calls, s.pending, s.lost, s.saved = 0, nil, nil, map[string]bool{}
 	if s.c.opts.Heartbeat {
 		lease := r.Lease
 		if lease == 0 {
@@ -124,33 +125,19 @@ func (s *Session) Step(ctx context.Context, action string) (*Result, error) {
 	if err := s.inEpisode(); err != nil {
 		return nil, err
 	}
-	if s.pending != nil && s.pending.GetAction() != action {
-		if _, err := s.resolve(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if s.pending == nil {
-		s.pending = &pommelv1.StepRequest{EpisodeId: s.episode, Step: s.step + 1, Action: action, View: s.view}
-	}
-	return s.resolve(ctx)
-}
-
-// resolve gets the result of the pending step.
-func (s *Session) resolve(ctx context.Context) (*Result, error) {
-	res, err := s.call(ctx, &pommelv1.SessionRequest{Call: &pommelv1.SessionRequest_Step{Step: s.pending}})
+	res, err := s.numbered(ctx, func(n int32) *pommelv1.SessionRequest {
+		call := &pommelv1.StepRequest{EpisodeId: s.episode, Step: n, Action: action, View: s.view}
+		return &pommelv1.SessionRequest{Call: &pommelv1.SessionRequest_Step{Step: call}}
+	})
 	if err != nil {
-		if k := KindOf(err); k != Canceled && k != Unavailable {
-			s.pending = nil
-		}
-		return nil, s.judge(err)
+		return nil, err
 	}
 	got := res.GetStep()
-	s.step, s.pending = got.GetStep(), nil
 	r := &Result{
 		EpisodeID: s.episode, Step: int(got.GetStep()), Instruction: s.instruction, Observation: got.GetObservation(),
 		Reward: got.GetReward(), Terminated: got.GetTerminated(), Truncated: got.GetTruncated(), Info: got.GetInfo(),
 	}
-	if r.Done() {
+	if r.Done() && len(s.saved) == 0 {
 		s.beat.stop()
 	}
 	return r, nil

@@ -61,6 +61,41 @@ func (e *Env) view(v []View) View {
 	return e.ep.View()
 }
 
+// Checkpoint saves the whole state of the episode: browser, application, database, page
+// clock, what was earned. Restore goes back to it any number of times, also after the
+// episode has ended; the answer is what the agent saw then, with a reward of 0. Checkpoints
+// make a tree: one may be taken above another. They end with the episode, which while it
+// holds any keeps its world until End, Reset or Forget of the last one.
+//
+// An error of kind Unsupported says that the driver has no checkpoints or that this state
+// cannot be saved, ResourceExhausted that the checkpoints of the world would take more
+// memory than they may; the episode goes on after both.
+func (e *Env) Checkpoint(ctx context.Context) (string, error) {
+	ep, err := e.running()
+	if err != nil {
+		return "", err
+	}
+	return ep.Checkpoint(ctx)
+}
+
+// Restore puts the episode back to a checkpoint.
+func (e *Env) Restore(ctx context.Context, checkpoint string) (*Result, error) {
+	ep, err := e.running()
+	if err != nil {
+		return nil, err
+	}
+	return ep.Restore(ctx, checkpoint)
+}
+
+// Forget frees a checkpoint. One that is not held is no error.
+func (e *Env) Forget(ctx context.Context, checkpoint string) error {
+	ep, err := e.running()
+	if err != nil {
+		return err
+	}
+	return ep.Forget(ctx, checkpoint)
+}
+
 // Observe looks again without acting.
 func (e *Env) Observe(ctx context.Context, view View) (*Observation, error) {
 	ep, err := e.running()

@@ -10,9 +10,17 @@ import (
 type Sessions interface {
 	// Reset starts an episode. A repeated requestID (if not "") returns the first answer.
 	Reset(ctx context.Context, r SessionRequest) (*Result, error)
-	// Step performs step number n (0: the next one). A repeated n with the same action returns
-	// the first answer; with another action it is invalid_argument; an older n is stale_episode.
+	// Step performs an action as call number n (0: the next one). Step, Checkpoint and Restore
+	// share one row of numbers, of which none is used twice. A repeated n with the same call returns
+	// the first answer; with another one it is invalid_argument; an older n is stale_episode.
 	Step(ctx context.Context, episodeID string, n int, action string, view View) (*Result, error)
+	// Checkpoint saves the state of the episode as call number n, and names it.
+	Checkpoint(ctx context.Context, episodeID string, n int) (string, error)
+	// Restore puts the episode back to a checkpoint as call number n; its answer is what the
+	// agent saw then. Steps are counted from there again, calls are not.
+	Restore(ctx context.Context, episodeID string, n int, checkpoint string) (*Result, error)
+	// Forget frees a checkpoint. One that is not held is no error.
+	Forget(ctx context.Context, episodeID, checkpoint string) error
 	// Observe looks again without a step.
 	Observe(ctx context.Context, episodeID string, view View) (*Observation, error)
 	// Status tells how far an episode is: what a caller that took it over goes on from.

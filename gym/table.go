@@ -45,6 +45,21 @@ func (t *Table) Step(ctx context.Context, id string, n int, action string, view 
 	return t.t.Step(ctx, id, n, action, view)
 }
 
+// Checkpoint saves the state of the episode; see Sessions.
+func (t *Table) Checkpoint(ctx context.Context, id string, n int) (string, error) {
+	return t.t.Checkpoint(ctx, id, n)
+}
+
+// Restore puts the episode back to a checkpoint; see Sessions.
+func (t *Table) Restore(ctx context.Context, id string, n int, checkpoint string) (*Result, error) {
+	return t.t.Restore(ctx, id, n, checkpoint)
+}
+
+// Forget frees a checkpoint.
+func (t *Table) Forget(ctx context.Context, id, checkpoint string) error {
+	return t.t.Forget(ctx, id, checkpoint)
+}
+
 // Observe looks again without a step.
 func (t *Table) Observe(ctx context.Context, id string, view View) (*Observation, error) {
 	return t.t.Observe(ctx, id, view)

@@ -19,6 +19,7 @@ import (
 	"github.com/pommelgym/pommel/internal/reward"
 	"github.com/pommelgym/pommel/internal/task"
 	"github.com/pommelgym/pommel/internal/trace"
+	"github.com/pommelgym/pommel/internal/world"
 )
 
 // World is what an episode needs of a running world.
@@ -35,6 +36,11 @@ type World interface {
 	Cause() error
 	// Check asks the world's keeper whether all its processes live.
 	Check(ctx context.Context) error
+	// Checkpoint saves the world's state and Restore puts it back. An error of kind
+	// world_lost is the only one after which the world is not as it was.
+	Checkpoint(ctx context.Context) (*world.Checkpoint, error)
+	Restore(ctx context.Context, c *world.Checkpoint) (world.ResetReport, error)
+	Forget(ctx context.Context, list ...*world.Checkpoint)
 }
 
 // Episode is one run of a task.
@@ -49,16 +55,13 @@ type Episode struct {
 	view    browser.View // of Reset
 	started time.Time
 
-	mu     sync.Mutex
-	step   int              // guarded by mu
-	total  float64          // guarded by mu
-	chain  chain            // guarded by mu: hash over the episode so far
-	seen   int              // guarded by mu: how many row changes are in it
-	said   []string         // guarded by mu: messages to the user
-	done   bool             // guarded by mu: terminated, truncated, lost or closed
-	won    bool             // guarded by mu
-	end    sync.Once        // the record is closed and the world released once
-	browse *browser.Browser // the world's
+	mu       sync.Mutex
+	progress                       // guarded by mu
+	done     bool                  // guarded by mu: terminated, truncated, lost or closed
+	ended    bool                  // guarded by mu: the record is closed and the world released
+	saved    map[string]checkpoint // guarded by mu
+	named    int                   // guarded by mu: checkpoints so far
+	browse   *browser.Browser      // the world's
 }
 
 // NewID makes an episode's id: its time, so that ids sort by age, and enough chance that no stranger guesses it.
@@ -82,7 +85,7 @@ type Deps struct {
 // Begin starts an episode in a fresh world and returns its first observation. On an
 // error the world has been released.
 func Begin(ctx context.Context, d Deps, r Request) (*Episode, *Result, error) {
-	e := &Episode{id: NewID(), world: d.World, browse: d.World.Browser(), release: sync.OnceFunc(d.Release), view: r.View, started: time.Now()}
+	e := &Episode{id: NewID(), world: d.World, browse: d.World.Browser(), release: sync.OnceFunc(d.Release), view: r.View, started: time.Now(), saved: map[string]checkpoint{}}
 	ctx, stop := e.watch(ctx)
 	defer stop()
 	res, err := e.begin(ctx, d, r)
@@ -130,6 +133,7 @@ func (e *Episode) begin(ctx context.Context, d Deps, r Request) (*Result, error)
 	res.Instruction = inst.Instruction
 	res.Info.Timing.ResetMS = msSince(e.started)
 	res.Info.Timing.TotalMS = res.Info.Timing.ResetMS
+	e.last = res
 	e.record(d, r, res)
 	return res, nil
 }
@@ -180,7 +184,7 @@ func (e *Episode) Step(ctx context.Context, text string, view browser.View) (*Re
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.done {
-		return nil, fault.New(fault.EpisodeOver, "the episode has ended").WithHint("call Reset")
+		return nil, e.over()
 	}
 	ctx, stop := e.watch(ctx)
 	defer stop()
@@ -191,8 +195,8 @@ func (e *Episode) Step(ctx context.Context, text string, view browser.View) (*Re
 		e.finish("world_lost", err.Error())
 		return nil, err
 	}
-	if res.Done() {
-		e.done = true
+	// An episode that can still be put back to a checkpoint keeps its world.
+	if e.done = res.Done(); e.done && len(e.saved) == 0 {
 		e.finish(endReason(res), "")
 	}
 	return res, nil
@@ -234,6 +238,7 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 	res.Info.Timing = t
 	e.won = res.Info.Success
 	e.total += res.Reward
+	e.last = res
 	e.rec.Step(traceStep(res, text, view))
 	return res, nil
 }
@@ -287,7 +292,7 @@ func (e *Episode) Observe(ctx context.Context, view browser.View) (*browser.Obse
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.done {
-		return nil, fault.New(fault.EpisodeOver, "the episode has ended").WithHint("call Reset")
+		return nil, e.over()
 	}
 	ctx, stop := e.watch(ctx)
 	defer stop()
@@ -303,7 +308,7 @@ func (e *Episode) Judge(ctx context.Context) (json.RawMessage, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.done {
-		return nil, fault.New(fault.EpisodeOver, "the episode has ended")
+		return nil, e.over()
 	}
 	v, err := e.judge.Peek(ctx, reward.Input{})
 	if err != nil {
@@ -317,7 +322,7 @@ func (e *Episode) Query(ctx context.Context, sql string) (*postgres.Rows, error)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.done {
-		return nil, fault.New(fault.EpisodeOver, "the episode has ended")
+		return nil, e.over()
 	}
 	return e.world.Reader().Query(ctx, sql)
 }
@@ -326,18 +331,24 @@ func (e *Episode) Query(ctx context.Context, sql string) (*postgres.Rows, error)
 func (e *Episode) End(reason string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.last != nil && e.last.Done() {
+		reason = endReason(e.last)
+	}
 	e.done = true
 	e.finish(reason, "")
 }
 
 // finish closes the record and releases the world, once.
 func (e *Episode) finish(reason, detail string) {
-	e.end.Do(func() {
-		e.rec.End(trace.End{
-			Reason: reason, Detail: detail, Success: e.won, Reward: e.total, Steps: e.step, At: trace.Now(),
-		})
-		e.release()
+	if e.ended {
+		return
+	}
+	e.ended = true
+	clear(e.saved) // they end with the next reset of the world
+	e.rec.End(trace.End{
+		Reason: reason, Detail: detail, Success: e.won, Reward: e.total, Steps: e.step, At: trace.Now(),
 	})
+	e.release()
 }
 
 // watch makes a context that ends when the world is lost, so that no call waits for the dead.

@@ -14,9 +14,12 @@ type Status struct {
 	Seed        int64
 	// View is what Reset asked observations to hold.
 	View browser.View
-	// Steps were made, and Reward is the sum of what they earned.
+	// Steps were made, and Reward is the sum of what they earned. What a Restore has undone
+	// does not count.
 	Steps  int
 	Reward float64
+	// Calls is the number of the last numbered call: Calls+1 is the next.
+	Calls int
 	// Last is the result of the last step, or of Reset before the first one.
 	Last *Result
 }
@@ -31,10 +34,10 @@ func (t *Table) Status(ctx context.Context, id string) (*Status, error) {
 		}
 		s = &Status{
 			EpisodeID: id, Instruction: e.first.Instruction, Task: e.request.Task, Seed: e.request.Seed, View: e.request.View,
-			Steps: e.step, Reward: e.total, Last: e.first,
+			Calls: e.call.n, Reward: e.total, Last: e.first,
 		}
-		if e.answer != nil {
-			s.Last = e.answer
+		if e.last != nil {
+			s.Last, s.Steps = e.last, e.last.Step
 		}
 		return nil
 	})

@@ -14,6 +14,9 @@ type Live interface {
 	ID() string
 	Step(ctx context.Context, action string, view browser.View) (*Result, error)
 	Observe(ctx context.Context, view browser.View) (*browser.Observation, error)
+	Checkpoint(ctx context.Context) (string, error)
+	Restore(ctx context.Context, checkpoint string) (*Result, error)
+	Forget(ctx context.Context, checkpoint string) error
 	// End frees the world. Only the first call counts.
 	End(reason string)
 }
@@ -67,9 +70,9 @@ type Table struct {
 	running  sync.WaitGroup    // starts in progress
 }
 
-// entry is one episode in the table. Its call lock orders the calls on it.
+// entry is one episode in the table. Its turn orders the calls on it.
 type entry struct {
-	call  chan struct{} // holds one token; taken for the length of a call
+	turn  chan struct{} // holds one token; taken for the length of a call
 	ready chan struct{} // closed when the start has ended
 
 	// Set before ready is closed.
@@ -82,13 +85,13 @@ type entry struct {
 
 	request Request
 
-	// Owned by the holder of call.
+	// Owned by the holder of turn.
 	total  float64
-	step   int
-	action string
-	answer *Result
-	failed error
 	over   bool
+	last   *Result            // what the agent saw last, nil before the first step
+	saved  map[string]float64 // total by checkpoint
+	failed error              // why the episode is void
+	call   numbered           // the last numbered call
 
 	timer *time.Timer // guarded by Table.mu
 }
@@ -156,7 +159,7 @@ func (t *Table) claim(c ResetCall) (e *entry, owner bool, err error) {
 			return e, false, nil
 		}
 	}
-	e = &entry{call: make(chan struct{}, 1), ready: make(chan struct{}), requestID: c.RequestID, lease: c.Lease, request: c.Request}
+	e = &entry{turn: make(chan struct{}, 1), ready: make(chan struct{}), requestID: c.RequestID, lease: c.Lease, request: c.Request, saved: map[string]float64{}}
 	if e.lease == 0 {
 		e.lease = t.limits.Lease
 	}
@@ -199,9 +202,9 @@ func (t *Table) launch(ctx context.Context, e *entry, c ResetCall) {
 // expire ends an episode whose caller fell silent. A call in progress renews the lease at its end.
 func (t *Table) expire(e *entry) {
 	select {
-	case e.call <- struct{}{}:
+	case e.turn <- struct{}{}:
 		t.end(e.live.ID(), "lease_expired")
-		<-e.call
+		<-e.turn
 	default:
 	}
 }
@@ -231,11 +234,11 @@ func (t *Table) with(ctx context.Context, id string, f func(e *entry) error) err
 		return err
 	}
 	select {
-	case e.call <- struct{}{}:
+	case e.turn <- struct{}{}:
 	case <-ctx.Done():
 		return fault.Wrap(fault.Canceled, context.Cause(ctx), "wait for the call before this one")
 	}
-	defer func() { <-e.call }()
+	defer func() { <-e.turn }()
 	if _, err := t.lookup(id); err != nil { // it may have been closed while this call waited
 		return err
 	}
@@ -267,52 +270,6 @@ func (t *Table) renew(e *entry) {
 	if t.byID[e.live.ID()] == e {
 		e.timer.Reset(e.lease)
 	}
-}
-
-// Step carries out step n of an episode, once. It goes on to its end when the
-// caller goes away, so that the caller's retry gets its result.
-func (t *Table) Step(ctx context.Context, id string, n int, action string, view browser.View) (*Result, error) {
-	var r *Result
-	err := t.with(ctx, id, func(e *entry) (err error) {
-		r, err = t.step(ctx, e, n, action, view)
-		return err
-	})
-	return r, err
-}
-
-func (t *Table) step(ctx context.Context, e *entry, n int, action string, view browser.View) (*Result, error) {
-	if n == 0 {
-		n = e.step + 1
-	}
-	if err := checkView(view); err != nil {
-		return nil, err
-	}
-	switch {
-	case n == e.step && n > 0:
-		if action != e.action {
-			return nil, fault.New(fault.InvalidArgument, "step %d was already made with another action", n).
-				WithHint("a repeated step must repeat its action; step %d is next", e.step+1)
-		}
-		return e.answer, e.failed
-	case n <= e.step:
-		return nil, fault.New(fault.StaleEpisode, "step %d is over; step %d is next", n, e.step+1)
-	case n > e.step+1:
-		return nil, fault.New(fault.InvalidArgument, "step %d is not next; step %d is", n, e.step+1)
-	case e.over:
-		return nil, fault.New(fault.EpisodeOver, "the episode has ended").WithHint("call Reset")
-	case e.failed != nil:
-		return nil, e.failed
-	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), t.limits.Step,
-		fault.New(fault.WorldLost, "the step did not end within %v", t.limits.Step))
-	defer cancel()
-	e.step, e.action = n, action
-	e.answer, e.failed = e.live.Step(ctx, action, view)
-	if e.failed == nil {
-		e.over = e.answer.Done()
-		e.total += e.answer.Reward
-	}
-	return e.answer, e.failed
 }
 
 // Observe looks again without a step.

@@ -19,9 +19,11 @@ type fakeLive struct {
 	block chan struct{} // a step waits for it, if set
 	fail  error
 
-	mu    sync.Mutex
-	steps []string
-	ended []string
+	mu       sync.Mutex
+	steps    []string
+	ended    []string
+	saved    []int // by checkpoint: how many steps had been made
+	restores int
 }
 
 func (f *fakeLive) ID() string { return f.id }
@@ -46,6 +48,27 @@ func (f *fakeLive) Step(ctx context.Context, a string, _ browser.View) (*Result,
 func (f *fakeLive) Observe(context.Context, browser.View) (*browser.Observation, error) {
 	return &browser.Observation{Text: "seen"}, nil
 }
+
+func (f *fakeLive) Checkpoint(context.Context) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.saved = append(f.saved, len(f.steps))
+	return fmt.Sprintf("c%d", len(f.saved)), f.fail
+}
+
+func (f *fakeLive) Restore(_ context.Context, id string) (*Result, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var k int
+	if _, err := fmt.Sscanf(id, "c%d", &k); err != nil || k > len(f.saved) {
+		return nil, fault.New(fault.NotFound, "no %s", id)
+	}
+	f.restores++
+	f.steps = f.steps[:f.saved[k-1]]
+	return &Result{EpisodeID: f.id, Step: len(f.steps)}, nil
+}
+
+func (f *fakeLive) Forget(context.Context, string) error { return nil }
 
 func (f *fakeLive) End(reason string) {
 	f.mu.Lock()

@@ -260,10 +260,34 @@ func (s *stream) fill(ctx context.Context, n int) error {
 	return nil
 }
 
+// split takes the first message off bytes; n is 0 when it is not whole.
+func split(b []byte) (kind byte, body []byte, n int) {
+	const header = 5
+	if len(b) < header {
+		return 0, nil, 0
+	}
+	n = 1 + int(binary.BigEndian.Uint32(b[1:]))
+	if n < header || n > len(b) {
+		return 0, nil, 0
+	}
+	return b[0], b[header:n], n
+}
+
 // forget drops everything that has arrived, also half a message: the server was put back
 // to a state in which it had sent nothing of it.
 func (s *stream) forget() error {
+	err := s.drain(func([]byte) {})
 	s.buf, s.at, s.sent, s.fresh = s.buf[:0], 0, 0, false
+	return err
+}
+
+// receive takes in what has arrived, without waiting.
+func (s *stream) receive() error {
+	return s.drain(func(b []byte) { s.buf = append(s.buf, b...) })
+}
+
+// drain reads the socket empty.
+func (s *stream) drain(take func([]byte)) error {
 	// A deadline that has passed would let nothing be read.
 	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
 		return err
@@ -290,6 +314,8 @@ func (s *stream) forget() error {
 			case n == 0:
 				failed = errors.New("the server has closed the stream of row changes")
 				return true
+			default:
+				take(scratch[:n])
 			}
 		}
 	})

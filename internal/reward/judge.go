@@ -70,6 +70,28 @@ func (j *Judge) Start(ctx context.Context) (*Verdict, error) {
 	return v, nil
 }
 
+// State is what a judge remembers of an episode at one moment.
+type State struct {
+	start float64
+	now   state
+	facts *facts
+}
+
+// State notes what the judge remembers now.
+func (j *Judge) State() *State {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return &State{start: j.start, now: state{value: j.now.value, held: maps.Clone(j.now.held)}, facts: j.facts}
+}
+
+// Resume takes up an episode where State was asked for, in place of Start: rows and row
+// changes are as they were then.
+func (j *Judge) Resume(s *State) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.start, j.now, j.facts, j.started = s.start, state{value: s.now.value, held: maps.Clone(s.now.held)}, s.facts, true
+}
+
 // Peek judges without taking the step: asked any number of times it answers the same.
 func (j *Judge) Peek(ctx context.Context, in Input) (*Verdict, error) {
 	j.mu.Lock()

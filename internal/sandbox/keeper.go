@@ -127,6 +127,10 @@ func (k *keeper) handle(req request, files []*os.File, reply *message) (pass []*
 		err = sys.CopyTree(privatePath(r.From), r.To, sys.Owner{UID: r.UID, GID: r.GID})
 	case req.Snapshot != nil:
 		reply.Rewind, err = k.snapshot(*req.Snapshot)
+	case req.Checkpoint != nil:
+		reply.Rewind, err = k.checkpoint(*req.Checkpoint)
+	case req.Forget != nil:
+		reply.Rewind, err = k.forget(*req.Forget)
 	case req.Rewind != nil:
 		reply.Rewind, err = k.rewind(*req.Rewind)
 	case req.Check:

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -17,9 +18,12 @@ import (
 type rewinding struct {
 	dirs []string
 
-	mu   sync.Mutex       // one snapshot or rewind at a time
-	tree *rewind.Tree     // guarded by mu
-	base *rewind.Snapshot // guarded by mu
+	mu     sync.Mutex               // one snapshot or rewind at a time
+	tree   *rewind.Tree             // guarded by mu
+	saved  map[int]*rewind.Snapshot // guarded by mu; by number, the first snapshot is 0
+	at     int                      // guarded by mu; the state that the tree was last at
+	last   int                      // guarded by mu; the newest number
+	unused []*rewind.Snapshot       // guarded by mu; forgotten while the tree was at them
 }
 
 // rewindFolders are those in which processes may write: the homes, what the owner asked
@@ -48,7 +52,7 @@ func (k *keeper) snapshot(r snapshotRequest) (*rewindReply, error) {
 	defer k.rw.mu.Unlock()
 	if k.rw.tree != nil {
 		_ = k.rw.tree.Close() // always nil
-		k.rw.tree, k.rw.base = nil, nil
+		k.rw.tree, k.rw.saved, k.rw.unused = nil, nil, nil
 	}
 	tree, err := rewind.Attach(rewind.Options{
 		Roots: k.roots(), Dirs: k.rw.dirs, QuietTimeout: r.Quiet, Rearm: r.Rearm,
@@ -65,9 +69,66 @@ func (k *keeper) snapshot(r snapshotRequest) (*rewindReply, error) {
 		_ = tree.Close()
 		return rewindFailure(err)
 	}
-	k.rw.tree, k.rw.base = tree, base
+	k.rw.tree, k.rw.saved, k.rw.at, k.rw.last = tree, map[int]*rewind.Snapshot{0: base}, 0, 0
 	stats := base.Stats()
-	return &rewindReply{Stats: &stats}, nil
+	return &rewindReply{Stats: &stats, Kept: tree.Kept()}, nil
+}
+
+// checkpoint saves the state of now as what has changed since the state that the processes were last at.
+func (k *keeper) checkpoint(r snapshotRequest) (*rewindReply, error) {
+	k.rw.mu.Lock()
+	defer k.rw.mu.Unlock()
+	if k.rw.tree == nil {
+		return nil, errors.New("there is no snapshot")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
+	defer cancel()
+	parent := k.rw.saved[k.rw.at]
+	if parent == nil { // forgotten, but kept as long as the tree is at it
+		parent = k.rw.unused[len(k.rw.unused)-1]
+	}
+	s, err := k.rw.tree.Checkpoint(ctx, parent)
+	if err != nil {
+		return rewindFailure(err)
+	}
+	k.rw.last++
+	k.rw.saved[k.rw.last] = s
+	k.rw.moved(k.rw.last)
+	stats := s.Stats()
+	return &rewindReply{Number: k.rw.last, Stats: &stats, Kept: k.rw.tree.Kept()}, nil
+}
+
+// forget frees a saved state. One that the tree is at is freed when it has left it.
+func (k *keeper) forget(r forgetRequest) (*rewindReply, error) {
+	k.rw.mu.Lock()
+	defer k.rw.mu.Unlock()
+	if k.rw.tree == nil {
+		return nil, errors.New("there is no snapshot")
+	}
+	for _, n := range r.Numbers {
+		s := k.rw.saved[n]
+		if s == nil || n == 0 {
+			continue
+		}
+		delete(k.rw.saved, n)
+		if n == k.rw.at {
+			k.rw.unused = append(k.rw.unused, s)
+			continue
+		}
+		if err := s.Release(); err != nil {
+			return nil, err
+		}
+	}
+	return &rewindReply{Kept: k.rw.tree.Kept()}, nil
+}
+
+// moved notes the state that the tree is at now, and frees those that were only kept because it was at them.
+func (r *rewinding) moved(to int) {
+	r.at = to
+	for _, s := range r.unused {
+		_ = s.Release() // fails only for the state that the tree is at, which has a number
+	}
+	r.unused = nil
 }
 
 // roots are the processes that the owner has started and that live.
@@ -87,22 +148,25 @@ func (k *keeper) roots() []int {
 func (k *keeper) rewind(r rewindRequest) (*rewindReply, error) {
 	k.rw.mu.Lock()
 	defer k.rw.mu.Unlock()
-	if k.rw.base == nil {
-		return nil, errors.New("there is no snapshot")
+	to := k.rw.saved[r.To]
+	if to == nil {
+		return nil, fmt.Errorf("there is no saved state %d", r.To)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
 	defer cancel()
 	if !r.Verify {
-		report, err := k.rw.tree.Rewind(ctx, k.rw.base)
+		report, err := k.rw.tree.Rewind(ctx, to)
 		if err != nil {
 			return rewindFailure(err)
 		}
+		k.rw.moved(r.To)
 		return &rewindReply{Report: report}, nil
 	}
-	report, proof, err := k.rw.tree.Verify(ctx, k.rw.base)
+	report, proof, err := k.rw.tree.Verify(ctx, to)
 	if err != nil {
 		return rewindFailure(err)
 	}
+	k.rw.moved(r.To)
 	return &rewindReply{Report: report, Proof: proof}, nil
 }
 
@@ -120,7 +184,9 @@ func rewindFailure(err error) (*rewindReply, error) {
 }
 
 // takesLong says that a request may keep the keeper busy while others are to be answered.
-func (r *request) takesLong() bool { return r.Probe != nil || r.Snapshot != nil || r.Rewind != nil }
+func (r *request) takesLong() bool {
+	return r.Probe != nil || r.Snapshot != nil || r.Checkpoint != nil || r.Rewind != nil || r.Forget != nil
+}
 
 // snapshotRequest asks for a snapshot within Timeout, of which at most Quiet is spent waiting
 // for the processes to become quiet.
@@ -131,12 +197,19 @@ type snapshotRequest struct {
 }
 
 type rewindRequest struct {
+	To      int           `json:"to,omitempty"`
 	Timeout time.Duration `json:"timeout"`
 	Verify  bool          `json:"verify,omitempty"`
 }
 
-// rewindReply answers both. Needs and Refused are failures with a type.
+type forgetRequest struct {
+	Numbers []int `json:"numbers"`
+}
+
+// rewindReply answers all of them. Kept is what the saved states take. Needs and Refused are failures with a type.
 type rewindReply struct {
+	Number  int                       `json:"number,omitempty"`
+	Kept    int64                     `json:"kept,omitempty"`
 	Stats   *rewind.SnapshotStats     `json:"stats,omitempty"`
 	Report  *rewind.Report            `json:"report,omitempty"`
 	Proof   *rewind.Verification      `json:"proof,omitempty"`

@@ -23,8 +23,10 @@ type request struct {
 	Copy   *copyRequest   `json:"copy,omitempty"`
 	Check  bool           `json:"check,omitempty"`
 
-	Snapshot *snapshotRequest `json:"snapshot,omitempty"`
-	Rewind   *rewindRequest   `json:"rewind,omitempty"`
+	Snapshot   *snapshotRequest `json:"snapshot,omitempty"`
+	Checkpoint *snapshotRequest `json:"checkpoint,omitempty"`
+	Rewind     *rewindRequest   `json:"rewind,omitempty"`
+	Forget     *forgetRequest   `json:"forget,omitempty"`
 }
 
 type startRequest struct {

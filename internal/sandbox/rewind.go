@@ -20,21 +20,54 @@ type SnapshotOptions struct {
 // Snapshot saves the state of all processes and files inside, once they are quiet. From
 // then on Rewind puts them back. A *rewind.RefusedError says why that is impossible; the
 // processes go on in any case.
-func (s *Sandbox) Snapshot(ctx context.Context, o SnapshotOptions) (rewind.SnapshotStats, error) {
+func (s *Sandbox) Snapshot(ctx context.Context, o SnapshotOptions) (Saved, error) {
 	r, err := s.rewindCall(ctx, request{Snapshot: &snapshotRequest{Timeout: timeLeft(ctx), Quiet: o.Quiet, Rearm: o.Rearm}})
 	if err != nil {
-		return rewind.SnapshotStats{}, err
+		return Saved{}, err
 	}
 	if r.Stats == nil {
-		return rewind.SnapshotStats{}, errors.New("snapshot: the keeper's answer says nothing")
+		return Saved{}, errors.New("snapshot: the keeper's answer says nothing")
 	}
-	return *r.Stats, nil
+	return Saved{Stats: *r.Stats, Kept: r.Kept}, nil
 }
 
-// Rewind puts all processes and files back to the snapshot. A *rewind.NeedsRespawnError
-// says that they could not be; unless it says that they are untouched, they have ended.
-func (s *Sandbox) Rewind(ctx context.Context) (*rewind.Report, error) {
-	r, err := s.rewindCall(ctx, request{Rewind: &rewindRequest{Timeout: timeLeft(ctx)}})
+// Saved is a state that processes and files can be put back to.
+type Saved struct {
+	// Number names it in Rewind and Forget; the snapshot itself is 0.
+	Number int
+	Stats  rewind.SnapshotStats
+	// Kept is what all saved states take together, in bytes.
+	Kept int64
+}
+
+// Checkpoint saves the state of now beside the snapshot, as what has changed since the
+// state that the processes were last at. Like Snapshot it waits until they are quiet.
+func (s *Sandbox) Checkpoint(ctx context.Context, o SnapshotOptions) (Saved, error) {
+	r, err := s.rewindCall(ctx, request{Checkpoint: &snapshotRequest{Timeout: timeLeft(ctx), Quiet: o.Quiet}})
+	if err != nil {
+		return Saved{}, err
+	}
+	if r.Stats == nil || r.Number == 0 {
+		return Saved{}, errors.New("checkpoint: the keeper's answer says nothing")
+	}
+	return Saved{Number: r.Number, Stats: *r.Stats, Kept: r.Kept}, nil
+}
+
+// Forget frees states that Checkpoint has saved and returns what the others take. States
+// that it does not know are left out.
+func (s *Sandbox) Forget(ctx context.Context, numbers ...int) (kept int64, err error) {
+	r, err := s.rewindCall(ctx, request{Forget: &forgetRequest{Numbers: numbers}})
+	if err != nil {
+		return 0, err
+	}
+	return r.Kept, nil
+}
+
+// Rewind puts all processes and files back to a saved state; 0 is the snapshot. A
+// *rewind.NeedsRespawnError says that they could not be; unless it says that they are
+// untouched, they have ended.
+func (s *Sandbox) Rewind(ctx context.Context, to int) (*rewind.Report, error) {
+	r, err := s.rewindCall(ctx, request{Rewind: &rewindRequest{To: to, Timeout: timeLeft(ctx)}})
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +78,8 @@ func (s *Sandbox) Rewind(ctx context.Context) (*rewind.Report, error) {
 }
 
 // Verify is Rewind with a comparison of everything before the processes go on.
-func (s *Sandbox) Verify(ctx context.Context) (*rewind.Report, *rewind.Verification, error) {
-	r, err := s.rewindCall(ctx, request{Rewind: &rewindRequest{Timeout: timeLeft(ctx), Verify: true}})
+func (s *Sandbox) Verify(ctx context.Context, to int) (*rewind.Report, *rewind.Verification, error) {
+	r, err := s.rewindCall(ctx, request{Rewind: &rewindRequest{To: to, Timeout: timeLeft(ctx), Verify: true}})
 	if err != nil {
 		return nil, nil, err
 	}

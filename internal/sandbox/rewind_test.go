@@ -53,14 +53,14 @@ func TestRewind(t *testing.T) {
 		}
 		return strings.TrimSpace(string(b[:n]))
 	}
-	if _, err := s.Rewind(ctx); err == nil {
+	if _, err := s.Rewind(ctx, 0); err == nil {
 		t.Error("rewound without a snapshot")
 	}
 	if got := ask(); got != "1" {
 		t.Fatalf("first answer %s", got)
 	}
-	if stats, err := s.Snapshot(ctx, sandbox.SnapshotOptions{}); err != nil || stats.Processes != 1 {
-		t.Fatalf("snapshot: %+v %v", stats, err)
+	if saved, err := s.Snapshot(ctx, sandbox.SnapshotOptions{}); err != nil || saved.Stats.Processes != 1 {
+		t.Fatalf("snapshot: %+v %v", saved, err)
 	}
 	for range 20 {
 		for _, want := range []string{"2", "3"} {
@@ -68,10 +68,10 @@ func TestRewind(t *testing.T) {
 				t.Fatalf("answer %s, want %s", got, want)
 			}
 		}
-		if _, proof, err := s.Verify(ctx); err != nil || !proof.OK() {
+		if _, proof, err := s.Verify(ctx, 0); err != nil || !proof.OK() {
 			t.Fatalf("verify: %+v %v", proof, err)
 		}
-		if _, err := s.Rewind(ctx); err != nil {
+		if _, err := s.Rewind(ctx, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestRewind(t *testing.T) {
 	}
 	<-proc.Ended()
 	var needs *rewind.NeedsRespawnError
-	if _, err := s.Rewind(ctx); !errors.As(err, &needs) || needs.Reason != rewind.ReasonRootGone {
+	if _, err := s.Rewind(ctx, 0); !errors.As(err, &needs) || needs.Reason != rewind.ReasonRootGone {
 		t.Errorf("after the end of the process: %v", err)
 	}
 	if err := s.Check(context.Background()); err != nil {

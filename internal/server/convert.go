@@ -90,6 +90,7 @@ func fromReset(r *gym.Result) *pommelv1.ResetResponse {
 func fromStatus(st *gym.Status, token string) *pommelv1.GetEpisodeResponse {
 	return &pommelv1.GetEpisodeResponse{
 		EpisodeId: st.EpisodeID, Instruction: wire.Valid(st.Instruction), Reward: st.Reward, Last: fromStep(st.Last), AgentToken: token,
+		Calls: int32(st.Calls),
 	}
 }
 

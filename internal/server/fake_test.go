@@ -111,6 +111,25 @@ func (l *scriptedEpisode) Observe(context.Context, gym.View) (*gym.Observation, 
 	return l.look(len(l.s.steps[l.id])), nil
 }
 
+func (l *scriptedEpisode) Checkpoint(context.Context) (string, error) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	return fmt.Sprint(len(l.s.steps[l.id])), nil
+}
+
+func (l *scriptedEpisode) Restore(_ context.Context, id string) (*gym.Result, error) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	var n int
+	if _, err := fmt.Sscan(id, &n); err != nil {
+		return nil, fault.New(fault.NotFound, "the episode has no checkpoint %q", id)
+	}
+	l.s.steps[l.id] = l.s.steps[l.id][:n]
+	return &gym.Result{EpisodeID: l.id, Step: n, Observation: l.look(n), Info: gym.Info{Task: l.task}}, nil
+}
+
+func (l *scriptedEpisode) Forget(context.Context, string) error { return nil }
+
 func (l *scriptedEpisode) End(string) { l.s.ended <- l.id }
 
 func (l *scriptedEpisode) look(step int) *gym.Observation {

@@ -94,6 +94,18 @@ func (st *streamState) dispatch(ctx context.Context, req *pommelv1.SessionReques
 		r, err := st.s.step(ctx, c.Step)
 		res.Result = &pommelv1.SessionResponse_Step{Step: r}
 		return "Step", res, err
+	case *pommelv1.SessionRequest_Checkpoint:
+		r, err := st.s.checkpoint(ctx, c.Checkpoint)
+		res.Result = &pommelv1.SessionResponse_Checkpoint{Checkpoint: r}
+		return "Checkpoint", res, err
+	case *pommelv1.SessionRequest_Restore:
+		r, err := st.s.restore(ctx, c.Restore)
+		res.Result = &pommelv1.SessionResponse_Restore{Restore: r}
+		return "Restore", res, err
+	case *pommelv1.SessionRequest_Forget:
+		r, err := st.s.forget(ctx, c.Forget)
+		res.Result = &pommelv1.SessionResponse_Forget{Forget: r}
+		return "Forget", res, err
 	case *pommelv1.SessionRequest_Reset_:
 		r, err := st.reset(ctx, c.Reset_)
 		res.Result = &pommelv1.SessionResponse_Reset_{Reset_: r}
@@ -114,7 +126,7 @@ func (st *streamState) dispatch(ctx context.Context, req *pommelv1.SessionReques
 		res.Result = &pommelv1.SessionResponse_Close{Close: r}
 		return "Close", res, err
 	}
-	return "unknown", res, badRequest("request %d holds no call that this server knows; want reset, step, observe, heartbeat or close", req.GetId())
+	return "unknown", res, badRequest("request %d holds no call that this server knows; want reset, step, checkpoint, restore, forget, observe, heartbeat or close", req.GetId())
 }
 
 // reset starts an episode that belongs to this stream. Without keep it has to die with
@@ -148,15 +160,24 @@ func (st *streamState) close(ctx context.Context) {
 }
 
 func episodeOf(req *pommelv1.SessionRequest) string {
+	var call interface{ GetEpisodeId() string }
 	switch c := req.GetCall().(type) {
 	case *pommelv1.SessionRequest_Step:
-		return c.Step.GetEpisodeId()
+		call = c.Step
+	case *pommelv1.SessionRequest_Checkpoint:
+		call = c.Checkpoint
+	case *pommelv1.SessionRequest_Restore:
+		call = c.Restore
+	case *pommelv1.SessionRequest_Forget:
+		call = c.Forget
 	case *pommelv1.SessionRequest_Observe:
-		return c.Observe.GetEpisodeId()
+		call = c.Observe
 	case *pommelv1.SessionRequest_Heartbeat:
-		return c.Heartbeat.GetEpisodeId()
+		call = c.Heartbeat
 	case *pommelv1.SessionRequest_Close:
-		return c.Close.GetEpisodeId()
+		call = c.Close
+	default:
+		return ""
 	}
-	return ""
+	return call.GetEpisodeId()
 }

@@ -74,6 +74,12 @@ func (t *Trace) add(line []byte) error {
 			return err
 		}
 		t.Steps = append(t.Steps, s)
+	case KindCheckpoint, KindRestore:
+		m := Mark{After: len(t.Steps)}
+		if err := json.Unmarshal(line, &m); err != nil {
+			return err
+		}
+		t.Marks = append(t.Marks, m)
 	case "end":
 		t.End = &End{}
 		return json.Unmarshal(line, t.End)

@@ -88,6 +88,7 @@ type End struct {
 type Trace struct {
 	Header Header
 	Steps  []Step
+	Marks  []Mark // checkpoints and restores, in order
 	// End is nil for an episode that was cut off.
 	End *End
 }

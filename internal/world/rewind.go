@@ -21,6 +21,8 @@ type Rewind struct {
 	// VerifyEvery, if positive, has each Nth reset of a world compared with the snapshot,
 	// byte for byte, before the world goes on.
 	VerifyEvery int
+	// CheckpointBytes bounds the memory that the checkpoints of one world take; 0 is 512 MiB.
+	CheckpointBytes int64
 }
 
 const (
@@ -31,15 +33,22 @@ const (
 	// rearm is after how many rewinds writes are tracked afresh: pages that most episodes
 	// write cost no page fault in between.
 	rearm = 20
+
+	defaultCheckpointBytes = 512 << 20
 )
 
 // saved is what a world needs to be put back.
 type saved struct {
-	browser *browser.State
-	stats   rewind.SnapshotStats
+	first *Checkpoint
+	stats rewind.SnapshotStats
 	// refused is why no snapshot could be taken; then every reset is a respawn.
-	refused error
-	resets  int
+	refused     error
+	verifyEvery int
+	resets      int
+	taken       map[int]bool // checkpoints of the episode
+	limit       int64        // of the memory that checkpoints take
+	// base and kept are what the first snapshot and all saved states take, in bytes.
+	base, kept int64
 }
 
 // Name is "rewind".
@@ -68,7 +77,7 @@ func (Rewind) Available(ctx context.Context) error {
 
 // Start brings up a world as Respawn does, lets it do once what episodes will do, and
 // saves it. A world that cannot be saved is handed out all the same: its resets are respawns.
-func (Rewind) Start(ctx context.Context, img *Image, progress func(string)) (_ *World, err error) {
+func (d Rewind) Start(ctx context.Context, img *Image, progress func(string)) (_ *World, err error) {
 	w, err := start(ctx, img, progress, startOptions{background: true, warm: true})
 	if err != nil {
 		return nil, err
@@ -81,14 +90,14 @@ func (Rewind) Start(ctx context.Context, img *Image, progress func(string)) (_ *
 	if progress != nil {
 		progress("taking the snapshot")
 	}
-	if err := w.save(ctx); err != nil {
+	if err := w.save(ctx, d); err != nil {
 		return nil, fmt.Errorf("save world %s: %w", img.Spec.Name, err)
 	}
 	return w, nil
 }
 
 // save takes the snapshot with every connection open and at rest.
-func (w *World) save(ctx context.Context) error {
+func (w *World) save(ctx context.Context, d Rewind) error {
 	if err := w.judge.Mark(ctx); err != nil {
 		return err
 	}
@@ -97,13 +106,27 @@ func (w *World) save(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	w.saved = &saved{browser: held.Save()}
-	w.saved.stats, err = w.box.Snapshot(ctx, sandbox.SnapshotOptions{Rearm: rearm})
+	feed, err := w.judge.State()
+	if err != nil {
+		return err
+	}
+	w.saved = &saved{first: &Checkpoint{browser: held.Save(), feed: feed}, verifyEvery: d.VerifyEvery, taken: map[int]bool{}, limit: d.CheckpointBytes}
+	if w.saved.limit == 0 {
+		w.saved.limit = defaultCheckpointBytes
+	}
+	s, err := w.box.Snapshot(ctx, sandbox.SnapshotOptions{Rearm: rearm})
 	if errors.Is(err, rewind.ErrRefused) {
 		w.saved.refused = err
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	w.saved.stats, w.saved.base, w.saved.kept = s.Stats, s.Kept, s.Kept
+	if err := w.judge.Confirm(feed); err != nil {
+		w.saved.first.feed = nil // the feed starts anew with each reset
+	}
+	return nil
 }
 
 // hold brings browser and connections to rest and keeps others from using them.
@@ -147,7 +170,7 @@ func (d Rewind) tryReset(ctx context.Context, w *World) (*World, ResetReport, bo
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, rewindTimeout)
 	defer cancel()
-	err := w.rewind(ctx, d.VerifyEvery, &report)
+	err := w.reset(ctx, d.VerifyEvery, &report)
 	report.Took = time.Since(began)
 	if err != nil {
 		report.SlowPath, report.Reason = true, reasonOf(err)
@@ -155,6 +178,18 @@ func (d Rewind) tryReset(ctx context.Context, w *World) (*World, ResetReport, bo
 	}
 	fresh := w.renew()
 	return fresh, report, true
+}
+
+// reset puts the world back to its first state.
+func (w *World) reset(ctx context.Context, verifyEvery int, report *ResetReport) error {
+	if w.saved == nil {
+		return errors.New("the world has no snapshot")
+	}
+	if err := w.rewindTo(ctx, w.saved.first, verifyEvery, report); err != nil {
+		return err
+	}
+	w.forgetAll(ctx)
+	return nil
 }
 
 // reasonOf is one line: reports are counted by it.
@@ -174,45 +209,6 @@ func (d Rewind) replace(ctx context.Context, w *World, report ResetReport) (*Wor
 	return fresh, report, err
 }
 
-// rewind puts the processes back and then this side of each connection with them.
-func (w *World) rewind(ctx context.Context, verifyEvery int, report *ResetReport) error {
-	if err := w.rewindable(ctx); err != nil {
-		return err
-	}
-	lap := lapper(report)
-	held, release, err := w.hold(ctx)
-	if err != nil {
-		return err
-	}
-	lap("hold")
-	held.Forget()
-	w.saved.resets++
-	report.Verified = verifyEvery > 0 && w.saved.resets%verifyEvery == 0
-	err = w.rewindBox(ctx, report)
-	lap("rewind")
-	if r := report.Rewind; r != nil {
-		for name, d := range parts(r.Split) {
-			report.Split["rewind."+name] = d
-		}
-	}
-	if err == nil {
-		err = held.Restore(ctx, w.saved.browser)
-	}
-	release()
-	lap("browser")
-	if err != nil {
-		return err
-	}
-	if err := w.judge.Rewound(ctx); err != nil {
-		return err
-	}
-	if err := w.judge.Mark(ctx); err != nil {
-		return err
-	}
-	lap("judge")
-	return w.settledCause()
-}
-
 // lapper returns a function that notes the time since the last note under a name.
 func lapper(report *ResetReport) func(string) {
 	mark := time.Now()
@@ -225,21 +221,18 @@ func lapper(report *ResetReport) func(string) {
 
 // rewindable says why a world cannot even be tried.
 func (w *World) rewindable(ctx context.Context) error {
-	if w.saved == nil {
-		return errors.New("the world has no snapshot")
-	}
 	if w.saved.refused != nil {
 		return w.saved.refused
 	}
 	return w.Check(ctx)
 }
 
-func (w *World) rewindBox(ctx context.Context, report *ResetReport) (err error) {
+func (w *World) rewindBox(ctx context.Context, to int, report *ResetReport) (err error) {
 	var proof *rewind.Verification
 	if report.Verified {
-		report.Rewind, proof, err = w.box.Verify(ctx)
+		report.Rewind, proof, err = w.box.Verify(ctx, to)
 	} else {
-		report.Rewind, err = w.box.Rewind(ctx)
+		report.Rewind, err = w.box.Rewind(ctx, to)
 	}
 	if err != nil {
 		return err

@@ -599,7 +599,10 @@ func (x *ResetResponse) GetInfo() *Info {
 type StepRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	EpisodeId string                 `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// Number of this step, from 1. 0 means "the next one" and gives up safe retries.
+	// Number of this call, from 1. Step, Checkpoint and Restore of an episode share one row
+	// of numbers, and none is ever used twice, also not after a Restore: without checkpoints
+	// it is the number of the step. A call that failed and left the episode as it was takes
+	// none. 0 means "the next one" and gives up safe retries.
 	Step          int32  `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
 	Action        string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	View          *View  `protobuf:"bytes,4,opt,name=view,proto3" json:"view,omitempty"`
@@ -665,21 +668,329 @@ func (x *StepRequest) GetView() *View {
 	return nil
 }
 
-type StepResponse struct {
+type CheckpointRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	EpisodeId string                 `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
+	// Number of this call; see StepRequest.step.
+	Call          int32 `protobuf:"varint,2,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckpointRequest) Reset() {
+	*x = CheckpointRequest{}
+	mi := &file_pommel_v1_gym_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointRequest) ProtoMessage() {}
+
+func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_pommel_v1_gym_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
+func (*CheckpointRequest) Descriptor() ([]byte, []int) {
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *CheckpointRequest) GetEpisodeId() string {
+	if x != nil {
+		return x.EpisodeId
+	}
+	return ""
+}
+
+func (x *CheckpointRequest) GetCall() int32 {
+	if x != nil {
+		return x.Call
+	}
+	return 0
+}
+
+type CheckpointResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Step          int32                  `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
-	Observation   *Observation           `protobuf:"bytes,2,opt,name=observation,proto3" json:"observation,omitempty"`
-	Reward        float64                `protobuf:"fixed64,3,opt,name=reward,proto3" json:"reward,omitempty"`
-	Terminated    bool                   `protobuf:"varint,4,opt,name=terminated,proto3" json:"terminated,omitempty"`
-	Truncated     bool                   `protobuf:"varint,5,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	Info          *Info                  `protobuf:"bytes,6,opt,name=info,proto3" json:"info,omitempty"`
+	CheckpointId  string                 `protobuf:"bytes,1,opt,name=checkpoint_id,json=checkpointId,proto3" json:"checkpoint_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckpointResponse) Reset() {
+	*x = CheckpointResponse{}
+	mi := &file_pommel_v1_gym_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointResponse) ProtoMessage() {}
+
+func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_pommel_v1_gym_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
+func (*CheckpointResponse) Descriptor() ([]byte, []int) {
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *CheckpointResponse) GetCheckpointId() string {
+	if x != nil {
+		return x.CheckpointId
+	}
+	return ""
+}
+
+type RestoreRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	EpisodeId string                 `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
+	// Number of this call; see StepRequest.step.
+	Call          int32  `protobuf:"varint,2,opt,name=call,proto3" json:"call,omitempty"`
+	CheckpointId  string `protobuf:"bytes,3,opt,name=checkpoint_id,json=checkpointId,proto3" json:"checkpoint_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreRequest) Reset() {
+	*x = RestoreRequest{}
+	mi := &file_pommel_v1_gym_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreRequest) ProtoMessage() {}
+
+func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_pommel_v1_gym_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
+func (*RestoreRequest) Descriptor() ([]byte, []int) {
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RestoreRequest) GetEpisodeId() string {
+	if x != nil {
+		return x.EpisodeId
+	}
+	return ""
+}
+
+func (x *RestoreRequest) GetCall() int32 {
+	if x != nil {
+		return x.Call
+	}
+	return 0
+}
+
+func (x *RestoreRequest) GetCheckpointId() string {
+	if x != nil {
+		return x.CheckpointId
+	}
+	return ""
+}
+
+type RestoreResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many steps had been made when the checkpoint was taken; the next one counts from here.
+	Step          int32        `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
+	Observation   *Observation `protobuf:"bytes,2,opt,name=observation,proto3" json:"observation,omitempty"`
+	Info          *Info        `protobuf:"bytes,3,opt,name=info,proto3" json:"info,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreResponse) Reset() {
+	*x = RestoreResponse{}
+	mi := &file_pommel_v1_gym_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreResponse) ProtoMessage() {}
+
+func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_pommel_v1_gym_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
+func (*RestoreResponse) Descriptor() ([]byte, []int) {
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RestoreResponse) GetStep() int32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *RestoreResponse) GetObservation() *Observation {
+	if x != nil {
+		return x.Observation
+	}
+	return nil
+}
+
+func (x *RestoreResponse) GetInfo() *Info {
+	if x != nil {
+		return x.Info
+	}
+	return nil
+}
+
+type ForgetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	EpisodeId     string                 `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
+	CheckpointId  string                 `protobuf:"bytes,2,opt,name=checkpoint_id,json=checkpointId,proto3" json:"checkpoint_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetRequest) Reset() {
+	*x = ForgetRequest{}
+	mi := &file_pommel_v1_gym_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetRequest) ProtoMessage() {}
+
+func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_pommel_v1_gym_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
+func (*ForgetRequest) Descriptor() ([]byte, []int) {
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ForgetRequest) GetEpisodeId() string {
+	if x != nil {
+		return x.EpisodeId
+	}
+	return ""
+}
+
+func (x *ForgetRequest) GetCheckpointId() string {
+	if x != nil {
+		return x.CheckpointId
+	}
+	return ""
+}
+
+type ForgetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetResponse) Reset() {
+	*x = ForgetResponse{}
+	mi := &file_pommel_v1_gym_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetResponse) ProtoMessage() {}
+
+func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_pommel_v1_gym_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
+func (*ForgetResponse) Descriptor() ([]byte, []int) {
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{14}
+}
+
+type StepResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many steps the episode has made. What a Restore has undone does not count.
+	Step          int32        `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
+	Observation   *Observation `protobuf:"bytes,2,opt,name=observation,proto3" json:"observation,omitempty"`
+	Reward        float64      `protobuf:"fixed64,3,opt,name=reward,proto3" json:"reward,omitempty"`
+	Terminated    bool         `protobuf:"varint,4,opt,name=terminated,proto3" json:"terminated,omitempty"`
+	Truncated     bool         `protobuf:"varint,5,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Info          *Info        `protobuf:"bytes,6,opt,name=info,proto3" json:"info,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StepResponse) Reset() {
 	*x = StepResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[9]
+	mi := &file_pommel_v1_gym_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -691,7 +1002,7 @@ func (x *StepResponse) String() string {
 func (*StepResponse) ProtoMessage() {}
 
 func (x *StepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[9]
+	mi := &file_pommel_v1_gym_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -704,7 +1015,7 @@ func (x *StepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepResponse.ProtoReflect.Descriptor instead.
 func (*StepResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{9}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StepResponse) GetStep() int32 {
@@ -759,7 +1070,7 @@ type ObserveRequest struct {
 
 func (x *ObserveRequest) Reset() {
 	*x = ObserveRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[10]
+	mi := &file_pommel_v1_gym_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +1082,7 @@ func (x *ObserveRequest) String() string {
 func (*ObserveRequest) ProtoMessage() {}
 
 func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[10]
+	mi := &file_pommel_v1_gym_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +1095,7 @@ func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveRequest.ProtoReflect.Descriptor instead.
 func (*ObserveRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{10}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ObserveRequest) GetEpisodeId() string {
@@ -810,7 +1121,7 @@ type ObserveResponse struct {
 
 func (x *ObserveResponse) Reset() {
 	*x = ObserveResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[11]
+	mi := &file_pommel_v1_gym_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -822,7 +1133,7 @@ func (x *ObserveResponse) String() string {
 func (*ObserveResponse) ProtoMessage() {}
 
 func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[11]
+	mi := &file_pommel_v1_gym_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -835,7 +1146,7 @@ func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveResponse.ProtoReflect.Descriptor instead.
 func (*ObserveResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{11}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ObserveResponse) GetObservation() *Observation {
@@ -854,7 +1165,7 @@ type GetEpisodeRequest struct {
 
 func (x *GetEpisodeRequest) Reset() {
 	*x = GetEpisodeRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[12]
+	mi := &file_pommel_v1_gym_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +1177,7 @@ func (x *GetEpisodeRequest) String() string {
 func (*GetEpisodeRequest) ProtoMessage() {}
 
 func (x *GetEpisodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[12]
+	mi := &file_pommel_v1_gym_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1190,7 @@ func (x *GetEpisodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEpisodeRequest.ProtoReflect.Descriptor instead.
 func (*GetEpisodeRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{12}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetEpisodeRequest) GetEpisodeId() string {
@@ -899,14 +1210,16 @@ type GetEpisodeResponse struct {
 	Last *StepResponse `protobuf:"bytes,4,opt,name=last,proto3" json:"last,omitempty"`
 	// What an agent sends to /mcp as its bearer token. It lets the agent act on this one
 	// episode, and do nothing else.
-	AgentToken    string `protobuf:"bytes,5,opt,name=agent_token,json=agentToken,proto3" json:"agent_token,omitempty"`
+	AgentToken string `protobuf:"bytes,5,opt,name=agent_token,json=agentToken,proto3" json:"agent_token,omitempty"`
+	// Number of the last numbered call; the next one is calls + 1. See StepRequest.step.
+	Calls         int32 `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetEpisodeResponse) Reset() {
 	*x = GetEpisodeResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[13]
+	mi := &file_pommel_v1_gym_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1231,7 @@ func (x *GetEpisodeResponse) String() string {
 func (*GetEpisodeResponse) ProtoMessage() {}
 
 func (x *GetEpisodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[13]
+	mi := &file_pommel_v1_gym_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1244,7 @@ func (x *GetEpisodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEpisodeResponse.ProtoReflect.Descriptor instead.
 func (*GetEpisodeResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{13}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetEpisodeResponse) GetEpisodeId() string {
@@ -969,6 +1282,13 @@ func (x *GetEpisodeResponse) GetAgentToken() string {
 	return ""
 }
 
+func (x *GetEpisodeResponse) GetCalls() int32 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
 type HeartbeatRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	EpisodeId     string                 `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
@@ -978,7 +1298,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[14]
+	mi := &file_pommel_v1_gym_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1310,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[14]
+	mi := &file_pommel_v1_gym_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1323,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{14}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HeartbeatRequest) GetEpisodeId() string {
@@ -1022,7 +1342,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[15]
+	mi := &file_pommel_v1_gym_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1354,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[15]
+	mi := &file_pommel_v1_gym_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1367,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{15}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HeartbeatResponse) GetLeaseMs() int64 {
@@ -1066,7 +1386,7 @@ type CloseRequest struct {
 
 func (x *CloseRequest) Reset() {
 	*x = CloseRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[16]
+	mi := &file_pommel_v1_gym_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1398,7 @@ func (x *CloseRequest) String() string {
 func (*CloseRequest) ProtoMessage() {}
 
 func (x *CloseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[16]
+	mi := &file_pommel_v1_gym_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1411,7 @@ func (x *CloseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRequest.ProtoReflect.Descriptor instead.
 func (*CloseRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{16}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CloseRequest) GetEpisodeId() string {
@@ -1109,7 +1429,7 @@ type CloseResponse struct {
 
 func (x *CloseResponse) Reset() {
 	*x = CloseResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[17]
+	mi := &file_pommel_v1_gym_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1441,7 @@ func (x *CloseResponse) String() string {
 func (*CloseResponse) ProtoMessage() {}
 
 func (x *CloseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[17]
+	mi := &file_pommel_v1_gym_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1454,7 @@ func (x *CloseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseResponse.ProtoReflect.Descriptor instead.
 func (*CloseResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{17}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{23}
 }
 
 type SessionRequest struct {
@@ -1148,6 +1468,9 @@ type SessionRequest struct {
 	//	*SessionRequest_Observe
 	//	*SessionRequest_Heartbeat
 	//	*SessionRequest_Close
+	//	*SessionRequest_Checkpoint
+	//	*SessionRequest_Restore
+	//	*SessionRequest_Forget
 	Call isSessionRequest_Call `protobuf_oneof:"call"`
 	// Keep the episodes of this stream alive (until their lease ends) when it breaks.
 	Keep          bool `protobuf:"varint,7,opt,name=keep,proto3" json:"keep,omitempty"`
@@ -1157,7 +1480,7 @@ type SessionRequest struct {
 
 func (x *SessionRequest) Reset() {
 	*x = SessionRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[18]
+	mi := &file_pommel_v1_gym_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1492,7 @@ func (x *SessionRequest) String() string {
 func (*SessionRequest) ProtoMessage() {}
 
 func (x *SessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[18]
+	mi := &file_pommel_v1_gym_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1505,7 @@ func (x *SessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRequest.ProtoReflect.Descriptor instead.
 func (*SessionRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{18}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SessionRequest) GetId() int64 {
@@ -1244,6 +1567,33 @@ func (x *SessionRequest) GetClose() *CloseRequest {
 	return nil
 }
 
+func (x *SessionRequest) GetCheckpoint() *CheckpointRequest {
+	if x != nil {
+		if x, ok := x.Call.(*SessionRequest_Checkpoint); ok {
+			return x.Checkpoint
+		}
+	}
+	return nil
+}
+
+func (x *SessionRequest) GetRestore() *RestoreRequest {
+	if x != nil {
+		if x, ok := x.Call.(*SessionRequest_Restore); ok {
+			return x.Restore
+		}
+	}
+	return nil
+}
+
+func (x *SessionRequest) GetForget() *ForgetRequest {
+	if x != nil {
+		if x, ok := x.Call.(*SessionRequest_Forget); ok {
+			return x.Forget
+		}
+	}
+	return nil
+}
+
 func (x *SessionRequest) GetKeep() bool {
 	if x != nil {
 		return x.Keep
@@ -1275,6 +1625,18 @@ type SessionRequest_Close struct {
 	Close *CloseRequest `protobuf:"bytes,6,opt,name=close,proto3,oneof"`
 }
 
+type SessionRequest_Checkpoint struct {
+	Checkpoint *CheckpointRequest `protobuf:"bytes,8,opt,name=checkpoint,proto3,oneof"`
+}
+
+type SessionRequest_Restore struct {
+	Restore *RestoreRequest `protobuf:"bytes,9,opt,name=restore,proto3,oneof"`
+}
+
+type SessionRequest_Forget struct {
+	Forget *ForgetRequest `protobuf:"bytes,10,opt,name=forget,proto3,oneof"`
+}
+
 func (*SessionRequest_Reset_) isSessionRequest_Call() {}
 
 func (*SessionRequest_Step) isSessionRequest_Call() {}
@@ -1284,6 +1646,12 @@ func (*SessionRequest_Observe) isSessionRequest_Call() {}
 func (*SessionRequest_Heartbeat) isSessionRequest_Call() {}
 
 func (*SessionRequest_Close) isSessionRequest_Call() {}
+
+func (*SessionRequest_Checkpoint) isSessionRequest_Call() {}
+
+func (*SessionRequest_Restore) isSessionRequest_Call() {}
+
+func (*SessionRequest_Forget) isSessionRequest_Call() {}
 
 type SessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1296,6 +1664,9 @@ type SessionResponse struct {
 	//	*SessionResponse_Heartbeat
 	//	*SessionResponse_Close
 	//	*SessionResponse_Error
+	//	*SessionResponse_Checkpoint
+	//	*SessionResponse_Restore
+	//	*SessionResponse_Forget
 	Result        isSessionResponse_Result `protobuf_oneof:"result"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1303,7 +1674,7 @@ type SessionResponse struct {
 
 func (x *SessionResponse) Reset() {
 	*x = SessionResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[19]
+	mi := &file_pommel_v1_gym_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1686,7 @@ func (x *SessionResponse) String() string {
 func (*SessionResponse) ProtoMessage() {}
 
 func (x *SessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[19]
+	mi := &file_pommel_v1_gym_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1699,7 @@ func (x *SessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResponse.ProtoReflect.Descriptor instead.
 func (*SessionResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{19}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SessionResponse) GetId() int64 {
@@ -1399,6 +1770,33 @@ func (x *SessionResponse) GetError() *Error {
 	return nil
 }
 
+func (x *SessionResponse) GetCheckpoint() *CheckpointResponse {
+	if x != nil {
+		if x, ok := x.Result.(*SessionResponse_Checkpoint); ok {
+			return x.Checkpoint
+		}
+	}
+	return nil
+}
+
+func (x *SessionResponse) GetRestore() *RestoreResponse {
+	if x != nil {
+		if x, ok := x.Result.(*SessionResponse_Restore); ok {
+			return x.Restore
+		}
+	}
+	return nil
+}
+
+func (x *SessionResponse) GetForget() *ForgetResponse {
+	if x != nil {
+		if x, ok := x.Result.(*SessionResponse_Forget); ok {
+			return x.Forget
+		}
+	}
+	return nil
+}
+
 type isSessionResponse_Result interface {
 	isSessionResponse_Result()
 }
@@ -1427,6 +1825,18 @@ type SessionResponse_Error struct {
 	Error *Error `protobuf:"bytes,7,opt,name=error,proto3,oneof"`
 }
 
+type SessionResponse_Checkpoint struct {
+	Checkpoint *CheckpointResponse `protobuf:"bytes,8,opt,name=checkpoint,proto3,oneof"`
+}
+
+type SessionResponse_Restore struct {
+	Restore *RestoreResponse `protobuf:"bytes,9,opt,name=restore,proto3,oneof"`
+}
+
+type SessionResponse_Forget struct {
+	Forget *ForgetResponse `protobuf:"bytes,10,opt,name=forget,proto3,oneof"`
+}
+
 func (*SessionResponse_Reset_) isSessionResponse_Result() {}
 
 func (*SessionResponse_Step) isSessionResponse_Result() {}
@@ -1438,6 +1848,12 @@ func (*SessionResponse_Heartbeat) isSessionResponse_Result() {}
 func (*SessionResponse_Close) isSessionResponse_Result() {}
 
 func (*SessionResponse_Error) isSessionResponse_Result() {}
+
+func (*SessionResponse_Checkpoint) isSessionResponse_Result() {}
+
+func (*SessionResponse_Restore) isSessionResponse_Result() {}
+
+func (*SessionResponse_Forget) isSessionResponse_Result() {}
 
 // Error is a typed failure. kind is one of invalid_argument, not_found,
 // episode_over, stale_episode, lease_expired, resource_exhausted, world_lost,
@@ -1453,7 +1869,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[20]
+	mi := &file_pommel_v1_gym_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1465,7 +1881,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[20]
+	mi := &file_pommel_v1_gym_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1478,7 +1894,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{20}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Error) GetKind() string {
@@ -1524,7 +1940,7 @@ type Observation struct {
 
 func (x *Observation) Reset() {
 	*x = Observation{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[21]
+	mi := &file_pommel_v1_gym_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1952,7 @@ func (x *Observation) String() string {
 func (*Observation) ProtoMessage() {}
 
 func (x *Observation) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[21]
+	mi := &file_pommel_v1_gym_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1965,7 @@ func (x *Observation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observation.ProtoReflect.Descriptor instead.
 func (*Observation) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{21}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Observation) GetUrl() string {
@@ -1662,7 +2078,7 @@ type Tab struct {
 
 func (x *Tab) Reset() {
 	*x = Tab{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[22]
+	mi := &file_pommel_v1_gym_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +2090,7 @@ func (x *Tab) String() string {
 func (*Tab) ProtoMessage() {}
 
 func (x *Tab) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[22]
+	mi := &file_pommel_v1_gym_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +2103,7 @@ func (x *Tab) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tab.ProtoReflect.Descriptor instead.
 func (*Tab) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{22}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Tab) GetIndex() int32 {
@@ -1729,7 +2145,7 @@ type Dialog struct {
 
 func (x *Dialog) Reset() {
 	*x = Dialog{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[23]
+	mi := &file_pommel_v1_gym_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1741,7 +2157,7 @@ func (x *Dialog) String() string {
 func (*Dialog) ProtoMessage() {}
 
 func (x *Dialog) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[23]
+	mi := &file_pommel_v1_gym_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1754,7 +2170,7 @@ func (x *Dialog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dialog.ProtoReflect.Descriptor instead.
 func (*Dialog) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{23}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Dialog) GetType() string {
@@ -1796,7 +2212,7 @@ type Element struct {
 
 func (x *Element) Reset() {
 	*x = Element{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[24]
+	mi := &file_pommel_v1_gym_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +2224,7 @@ func (x *Element) String() string {
 func (*Element) ProtoMessage() {}
 
 func (x *Element) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[24]
+	mi := &file_pommel_v1_gym_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +2237,7 @@ func (x *Element) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Element.ProtoReflect.Descriptor instead.
 func (*Element) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{24}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Element) GetBid() string {
@@ -1900,7 +2316,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[25]
+	mi := &file_pommel_v1_gym_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1912,7 +2328,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[25]
+	mi := &file_pommel_v1_gym_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1925,7 +2341,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{25}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Image) GetFormat() string {
@@ -1974,7 +2390,7 @@ type ActionError struct {
 
 func (x *ActionError) Reset() {
 	*x = ActionError{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[26]
+	mi := &file_pommel_v1_gym_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1986,7 +2402,7 @@ func (x *ActionError) String() string {
 func (*ActionError) ProtoMessage() {}
 
 func (x *ActionError) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[26]
+	mi := &file_pommel_v1_gym_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1999,7 +2415,7 @@ func (x *ActionError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionError.ProtoReflect.Descriptor instead.
 func (*ActionError) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{26}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ActionError) GetKind() string {
@@ -2051,7 +2467,7 @@ type Info struct {
 
 func (x *Info) Reset() {
 	*x = Info{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[27]
+	mi := &file_pommel_v1_gym_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2479,7 @@ func (x *Info) String() string {
 func (*Info) ProtoMessage() {}
 
 func (x *Info) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[27]
+	mi := &file_pommel_v1_gym_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2492,7 @@ func (x *Info) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Info.ProtoReflect.Descriptor instead.
 func (*Info) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{27}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Info) GetTask() string {
@@ -2188,7 +2604,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[28]
+	mi := &file_pommel_v1_gym_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2200,7 +2616,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[28]
+	mi := &file_pommel_v1_gym_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2213,7 +2629,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{28}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Stage) GetName() string {
@@ -2250,7 +2666,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[29]
+	mi := &file_pommel_v1_gym_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2678,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[29]
+	mi := &file_pommel_v1_gym_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +2691,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{29}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Timing) GetTotalMs() float64 {
@@ -2375,7 +2791,27 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"episode_id\x18\x01 \x01(\tR\tepisodeId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x05R\x04step\x12\x16\n" +
 	"\x06action\x18\x03 \x01(\tR\x06action\x12#\n" +
-	"\x04view\x18\x04 \x01(\v2\x0f.pommel.v1.ViewR\x04view\"\xd7\x01\n" +
+	"\x04view\x18\x04 \x01(\v2\x0f.pommel.v1.ViewR\x04view\"F\n" +
+	"\x11CheckpointRequest\x12\x1d\n" +
+	"\n" +
+	"episode_id\x18\x01 \x01(\tR\tepisodeId\x12\x12\n" +
+	"\x04call\x18\x02 \x01(\x05R\x04call\"9\n" +
+	"\x12CheckpointResponse\x12#\n" +
+	"\rcheckpoint_id\x18\x01 \x01(\tR\fcheckpointId\"h\n" +
+	"\x0eRestoreRequest\x12\x1d\n" +
+	"\n" +
+	"episode_id\x18\x01 \x01(\tR\tepisodeId\x12\x12\n" +
+	"\x04call\x18\x02 \x01(\x05R\x04call\x12#\n" +
+	"\rcheckpoint_id\x18\x03 \x01(\tR\fcheckpointId\"\x84\x01\n" +
+	"\x0fRestoreResponse\x12\x12\n" +
+	"\x04step\x18\x01 \x01(\x05R\x04step\x128\n" +
+	"\vobservation\x18\x02 \x01(\v2\x16.pommel.v1.ObservationR\vobservation\x12#\n" +
+	"\x04info\x18\x03 \x01(\v2\x0f.pommel.v1.InfoR\x04info\"S\n" +
+	"\rForgetRequest\x12\x1d\n" +
+	"\n" +
+	"episode_id\x18\x01 \x01(\tR\tepisodeId\x12#\n" +
+	"\rcheckpoint_id\x18\x02 \x01(\tR\fcheckpointId\"\x10\n" +
+	"\x0eForgetResponse\"\xd7\x01\n" +
 	"\fStepResponse\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\x05R\x04step\x128\n" +
 	"\vobservation\x18\x02 \x01(\v2\x16.pommel.v1.ObservationR\vobservation\x12\x16\n" +
@@ -2393,7 +2829,7 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\vobservation\x18\x01 \x01(\v2\x16.pommel.v1.ObservationR\vobservation\"2\n" +
 	"\x11GetEpisodeRequest\x12\x1d\n" +
 	"\n" +
-	"episode_id\x18\x01 \x01(\tR\tepisodeId\"\xbb\x01\n" +
+	"episode_id\x18\x01 \x01(\tR\tepisodeId\"\xd1\x01\n" +
 	"\x12GetEpisodeResponse\x12\x1d\n" +
 	"\n" +
 	"episode_id\x18\x01 \x01(\tR\tepisodeId\x12 \n" +
@@ -2401,7 +2837,8 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\x06reward\x18\x03 \x01(\x01R\x06reward\x12+\n" +
 	"\x04last\x18\x04 \x01(\v2\x17.pommel.v1.StepResponseR\x04last\x12\x1f\n" +
 	"\vagent_token\x18\x05 \x01(\tR\n" +
-	"agentToken\"1\n" +
+	"agentToken\x12\x14\n" +
+	"\x05calls\x18\x06 \x01(\x05R\x05calls\"1\n" +
 	"\x10HeartbeatRequest\x12\x1d\n" +
 	"\n" +
 	"episode_id\x18\x01 \x01(\tR\tepisodeId\".\n" +
@@ -2410,16 +2847,22 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\fCloseRequest\x12\x1d\n" +
 	"\n" +
 	"episode_id\x18\x01 \x01(\tR\tepisodeId\"\x0f\n" +
-	"\rCloseResponse\"\xc0\x02\n" +
+	"\rCloseResponse\"\xeb\x03\n" +
 	"\x0eSessionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12/\n" +
 	"\x05reset\x18\x02 \x01(\v2\x17.pommel.v1.ResetRequestH\x00R\x05reset\x12,\n" +
 	"\x04step\x18\x03 \x01(\v2\x16.pommel.v1.StepRequestH\x00R\x04step\x125\n" +
 	"\aobserve\x18\x04 \x01(\v2\x19.pommel.v1.ObserveRequestH\x00R\aobserve\x12;\n" +
 	"\theartbeat\x18\x05 \x01(\v2\x1b.pommel.v1.HeartbeatRequestH\x00R\theartbeat\x12/\n" +
-	"\x05close\x18\x06 \x01(\v2\x17.pommel.v1.CloseRequestH\x00R\x05close\x12\x12\n" +
+	"\x05close\x18\x06 \x01(\v2\x17.pommel.v1.CloseRequestH\x00R\x05close\x12>\n" +
+	"\n" +
+	"checkpoint\x18\b \x01(\v2\x1c.pommel.v1.CheckpointRequestH\x00R\n" +
+	"checkpoint\x125\n" +
+	"\arestore\x18\t \x01(\v2\x19.pommel.v1.RestoreRequestH\x00R\arestore\x122\n" +
+	"\x06forget\x18\n" +
+	" \x01(\v2\x18.pommel.v1.ForgetRequestH\x00R\x06forget\x12\x12\n" +
 	"\x04keep\x18\a \x01(\bR\x04keepB\x06\n" +
-	"\x04call\"\xde\x02\n" +
+	"\x04call\"\x8c\x04\n" +
 	"\x0fSessionResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x120\n" +
 	"\x05reset\x18\x02 \x01(\v2\x18.pommel.v1.ResetResponseH\x00R\x05reset\x12-\n" +
@@ -2427,7 +2870,13 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\aobserve\x18\x04 \x01(\v2\x1a.pommel.v1.ObserveResponseH\x00R\aobserve\x12<\n" +
 	"\theartbeat\x18\x05 \x01(\v2\x1c.pommel.v1.HeartbeatResponseH\x00R\theartbeat\x120\n" +
 	"\x05close\x18\x06 \x01(\v2\x18.pommel.v1.CloseResponseH\x00R\x05close\x12(\n" +
-	"\x05error\x18\a \x01(\v2\x10.pommel.v1.ErrorH\x00R\x05errorB\b\n" +
+	"\x05error\x18\a \x01(\v2\x10.pommel.v1.ErrorH\x00R\x05error\x12?\n" +
+	"\n" +
+	"checkpoint\x18\b \x01(\v2\x1d.pommel.v1.CheckpointResponseH\x00R\n" +
+	"checkpoint\x126\n" +
+	"\arestore\x18\t \x01(\v2\x1a.pommel.v1.RestoreResponseH\x00R\arestore\x123\n" +
+	"\x06forget\x18\n" +
+	" \x01(\v2\x19.pommel.v1.ForgetResponseH\x00R\x06forgetB\b\n" +
 	"\x06result\"I\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
@@ -2514,13 +2963,17 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\n" +
 	"observe_ms\x18\x03 \x01(\x01R\tobserveMs\x12\x19\n" +
 	"\bjudge_ms\x18\x04 \x01(\x01R\ajudgeMs\x12\x19\n" +
-	"\breset_ms\x18\x05 \x01(\x01R\aresetMs2\xe8\x04\n" +
+	"\breset_ms\x18\x05 \x01(\x01R\aresetMs2\xb4\x06\n" +
 	"\n" +
 	"GymService\x12F\n" +
 	"\tListTasks\x12\x1b.pommel.v1.ListTasksRequest\x1a\x1c.pommel.v1.ListTasksResponse\x12F\n" +
 	"\tGetServer\x12\x1b.pommel.v1.GetServerRequest\x1a\x1c.pommel.v1.GetServerResponse\x12:\n" +
 	"\x05Reset\x12\x17.pommel.v1.ResetRequest\x1a\x18.pommel.v1.ResetResponse\x127\n" +
-	"\x04Step\x12\x16.pommel.v1.StepRequest\x1a\x17.pommel.v1.StepResponse\x12@\n" +
+	"\x04Step\x12\x16.pommel.v1.StepRequest\x1a\x17.pommel.v1.StepResponse\x12I\n" +
+	"\n" +
+	"Checkpoint\x12\x1c.pommel.v1.CheckpointRequest\x1a\x1d.pommel.v1.CheckpointResponse\x12@\n" +
+	"\aRestore\x12\x19.pommel.v1.RestoreRequest\x1a\x1a.pommel.v1.RestoreResponse\x12=\n" +
+	"\x06Forget\x12\x18.pommel.v1.ForgetRequest\x1a\x19.pommel.v1.ForgetResponse\x12@\n" +
 	"\aObserve\x12\x19.pommel.v1.ObserveRequest\x1a\x1a.pommel.v1.ObserveResponse\x12I\n" +
 	"\n" +
 	"GetEpisode\x12\x1c.pommel.v1.GetEpisodeRequest\x1a\x1d.pommel.v1.GetEpisodeResponse\x12F\n" +
@@ -2540,7 +2993,7 @@ func file_pommel_v1_gym_proto_rawDescGZIP() []byte {
 	return file_pommel_v1_gym_proto_rawDescData
 }
 
-var file_pommel_v1_gym_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_pommel_v1_gym_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_pommel_v1_gym_proto_goTypes = []any{
 	(*GetServerRequest)(nil),   // 0: pommel.v1.GetServerRequest
 	(*GetServerResponse)(nil),  // 1: pommel.v1.GetServerResponse
@@ -2551,80 +3004,100 @@ var file_pommel_v1_gym_proto_goTypes = []any{
 	(*ResetRequest)(nil),       // 6: pommel.v1.ResetRequest
 	(*ResetResponse)(nil),      // 7: pommel.v1.ResetResponse
 	(*StepRequest)(nil),        // 8: pommel.v1.StepRequest
-	(*StepResponse)(nil),       // 9: pommel.v1.StepResponse
-	(*ObserveRequest)(nil),     // 10: pommel.v1.ObserveRequest
-	(*ObserveResponse)(nil),    // 11: pommel.v1.ObserveResponse
-	(*GetEpisodeRequest)(nil),  // 12: pommel.v1.GetEpisodeRequest
-	(*GetEpisodeResponse)(nil), // 13: pommel.v1.GetEpisodeResponse
-	(*HeartbeatRequest)(nil),   // 14: pommel.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),  // 15: pommel.v1.HeartbeatResponse
-	(*CloseRequest)(nil),       // 16: pommel.v1.CloseRequest
-	(*CloseResponse)(nil),      // 17: pommel.v1.CloseResponse
-	(*SessionRequest)(nil),     // 18: pommel.v1.SessionRequest
-	(*SessionResponse)(nil),    // 19: pommel.v1.SessionResponse
-	(*Error)(nil),              // 20: pommel.v1.Error
-	(*Observation)(nil),        // 21: pommel.v1.Observation
-	(*Tab)(nil),                // 22: pommel.v1.Tab
-	(*Dialog)(nil),             // 23: pommel.v1.Dialog
-	(*Element)(nil),            // 24: pommel.v1.Element
-	(*Image)(nil),              // 25: pommel.v1.Image
-	(*ActionError)(nil),        // 26: pommel.v1.ActionError
-	(*Info)(nil),               // 27: pommel.v1.Info
-	(*Stage)(nil),              // 28: pommel.v1.Stage
-	(*Timing)(nil),             // 29: pommel.v1.Timing
+	(*CheckpointRequest)(nil),  // 9: pommel.v1.CheckpointRequest
+	(*CheckpointResponse)(nil), // 10: pommel.v1.CheckpointResponse
+	(*RestoreRequest)(nil),     // 11: pommel.v1.RestoreRequest
+	(*RestoreResponse)(nil),    // 12: pommel.v1.RestoreResponse
+	(*ForgetRequest)(nil),      // 13: pommel.v1.ForgetRequest
+	(*ForgetResponse)(nil),     // 14: pommel.v1.ForgetResponse
+	(*StepResponse)(nil),       // 15: pommel.v1.StepResponse
+	(*ObserveRequest)(nil),     // 16: pommel.v1.ObserveRequest
+	(*ObserveResponse)(nil),    // 17: pommel.v1.ObserveResponse
+	(*GetEpisodeRequest)(nil),  // 18: pommel.v1.GetEpisodeRequest
+	(*GetEpisodeResponse)(nil), // 19: pommel.v1.GetEpisodeResponse
+	(*HeartbeatRequest)(nil),   // 20: pommel.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),  // 21: pommel.v1.HeartbeatResponse
+	(*CloseRequest)(nil),       // 22: pommel.v1.CloseRequest
+	(*CloseResponse)(nil),      // 23: pommel.v1.CloseResponse
+	(*SessionRequest)(nil),     // 24: pommel.v1.SessionRequest
+	(*SessionResponse)(nil),    // 25: pommel.v1.SessionResponse
+	(*Error)(nil),              // 26: pommel.v1.Error
+	(*Observation)(nil),        // 27: pommel.v1.Observation
+	(*Tab)(nil),                // 28: pommel.v1.Tab
+	(*Dialog)(nil),             // 29: pommel.v1.Dialog
+	(*Element)(nil),            // 30: pommel.v1.Element
+	(*Image)(nil),              // 31: pommel.v1.Image
+	(*ActionError)(nil),        // 32: pommel.v1.ActionError
+	(*Info)(nil),               // 33: pommel.v1.Info
+	(*Stage)(nil),              // 34: pommel.v1.Stage
+	(*Timing)(nil),             // 35: pommel.v1.Timing
 }
 var file_pommel_v1_gym_proto_depIdxs = []int32{
 	4,  // 0: pommel.v1.ListTasksResponse.tasks:type_name -> pommel.v1.Task
 	5,  // 1: pommel.v1.ResetRequest.view:type_name -> pommel.v1.View
-	21, // 2: pommel.v1.ResetResponse.observation:type_name -> pommel.v1.Observation
-	27, // 3: pommel.v1.ResetResponse.info:type_name -> pommel.v1.Info
+	27, // 2: pommel.v1.ResetResponse.observation:type_name -> pommel.v1.Observation
+	33, // 3: pommel.v1.ResetResponse.info:type_name -> pommel.v1.Info
 	5,  // 4: pommel.v1.StepRequest.view:type_name -> pommel.v1.View
-	21, // 5: pommel.v1.StepResponse.observation:type_name -> pommel.v1.Observation
-	27, // 6: pommel.v1.StepResponse.info:type_name -> pommel.v1.Info
-	5,  // 7: pommel.v1.ObserveRequest.view:type_name -> pommel.v1.View
-	21, // 8: pommel.v1.ObserveResponse.observation:type_name -> pommel.v1.Observation
-	9,  // 9: pommel.v1.GetEpisodeResponse.last:type_name -> pommel.v1.StepResponse
-	6,  // 10: pommel.v1.SessionRequest.reset:type_name -> pommel.v1.ResetRequest
-	8,  // 11: pommel.v1.SessionRequest.step:type_name -> pommel.v1.StepRequest
-	10, // 12: pommel.v1.SessionRequest.observe:type_name -> pommel.v1.ObserveRequest
-	14, // 13: pommel.v1.SessionRequest.heartbeat:type_name -> pommel.v1.HeartbeatRequest
-	16, // 14: pommel.v1.SessionRequest.close:type_name -> pommel.v1.CloseRequest
-	7,  // 15: pommel.v1.SessionResponse.reset:type_name -> pommel.v1.ResetResponse
-	9,  // 16: pommel.v1.SessionResponse.step:type_name -> pommel.v1.StepResponse
-	11, // 17: pommel.v1.SessionResponse.observe:type_name -> pommel.v1.ObserveResponse
-	15, // 18: pommel.v1.SessionResponse.heartbeat:type_name -> pommel.v1.HeartbeatResponse
-	17, // 19: pommel.v1.SessionResponse.close:type_name -> pommel.v1.CloseResponse
-	20, // 20: pommel.v1.SessionResponse.error:type_name -> pommel.v1.Error
-	22, // 21: pommel.v1.Observation.tabs:type_name -> pommel.v1.Tab
-	23, // 22: pommel.v1.Observation.dialog:type_name -> pommel.v1.Dialog
-	24, // 23: pommel.v1.Observation.elements:type_name -> pommel.v1.Element
-	26, // 24: pommel.v1.Observation.last_action_error:type_name -> pommel.v1.ActionError
-	25, // 25: pommel.v1.Observation.screenshot:type_name -> pommel.v1.Image
-	28, // 26: pommel.v1.Info.stages:type_name -> pommel.v1.Stage
-	29, // 27: pommel.v1.Info.timing:type_name -> pommel.v1.Timing
-	2,  // 28: pommel.v1.GymService.ListTasks:input_type -> pommel.v1.ListTasksRequest
-	0,  // 29: pommel.v1.GymService.GetServer:input_type -> pommel.v1.GetServerRequest
-	6,  // 30: pommel.v1.GymService.Reset:input_type -> pommel.v1.ResetRequest
-	8,  // 31: pommel.v1.GymService.Step:input_type -> pommel.v1.StepRequest
-	10, // 32: pommel.v1.GymService.Observe:input_type -> pommel.v1.ObserveRequest
-	12, // 33: pommel.v1.GymService.GetEpisode:input_type -> pommel.v1.GetEpisodeRequest
-	14, // 34: pommel.v1.GymService.Heartbeat:input_type -> pommel.v1.HeartbeatRequest
-	16, // 35: pommel.v1.GymService.Close:input_type -> pommel.v1.CloseRequest
-	18, // 36: pommel.v1.GymService.Session:input_type -> pommel.v1.SessionRequest
-	3,  // 37: pommel.v1.GymService.ListTasks:output_type -> pommel.v1.ListTasksResponse
-	1,  // 38: pommel.v1.GymService.GetServer:output_type -> pommel.v1.GetServerResponse
-	7,  // 39: pommel.v1.GymService.Reset:output_type -> pommel.v1.ResetResponse
-	9,  // 40: pommel.v1.GymService.Step:output_type -> pommel.v1.StepResponse
-	11, // 41: pommel.v1.GymService.Observe:output_type -> pommel.v1.ObserveResponse
-	13, // 42: pommel.v1.GymService.GetEpisode:output_type -> pommel.v1.GetEpisodeResponse
-	15, // 43: pommel.v1.GymService.Heartbeat:output_type -> pommel.v1.HeartbeatResponse
-	17, // 44: pommel.v1.GymService.Close:output_type -> pommel.v1.CloseResponse
-	19, // 45: pommel.v1.GymService.Session:output_type -> pommel.v1.SessionResponse
-	37, // [37:46] is the sub-list for method output_type
-	28, // [28:37] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	27, // 5: pommel.v1.RestoreResponse.observation:type_name -> pommel.v1.Observation
+	33, // 6: pommel.v1.RestoreResponse.info:type_name -> pommel.v1.Info
+	27, // 7: pommel.v1.StepResponse.observation:type_name -> pommel.v1.Observation
+	33, // 8: pommel.v1.StepResponse.info:type_name -> pommel.v1.Info
+	5,  // 9: pommel.v1.ObserveRequest.view:type_name -> pommel.v1.View
+	27, // 10: pommel.v1.ObserveResponse.observation:type_name -> pommel.v1.Observation
+	15, // 11: pommel.v1.GetEpisodeResponse.last:type_name -> pommel.v1.StepResponse
+	6,  // 12: pommel.v1.SessionRequest.reset:type_name -> pommel.v1.ResetRequest
+	8,  // 13: pommel.v1.SessionRequest.step:type_name -> pommel.v1.StepRequest
+	16, // 14: pommel.v1.SessionRequest.observe:type_name -> pommel.v1.ObserveRequest
+	20, // 15: pommel.v1.SessionRequest.heartbeat:type_name -> pommel.v1.HeartbeatRequest
+	22, // 16: pommel.v1.SessionRequest.close:type_name -> pommel.v1.CloseRequest
+	9,  // 17: pommel.v1.SessionRequest.checkpoint:type_name -> pommel.v1.CheckpointRequest
+	11, // 18: pommel.v1.SessionRequest.restore:type_name -> pommel.v1.RestoreRequest
+	13, // 19: pommel.v1.SessionRequest.forget:type_name -> pommel.v1.ForgetRequest
+	7,  // 20: pommel.v1.SessionResponse.reset:type_name -> pommel.v1.ResetResponse
+	15, // 21: pommel.v1.SessionResponse.step:type_name -> pommel.v1.StepResponse
+	17, // 22: pommel.v1.SessionResponse.observe:type_name -> pommel.v1.ObserveResponse
+	21, // 23: pommel.v1.SessionResponse.heartbeat:type_name -> pommel.v1.HeartbeatResponse
+	23, // 24: pommel.v1.SessionResponse.close:type_name -> pommel.v1.CloseResponse
+	26, // 25: pommel.v1.SessionResponse.error:type_name -> pommel.v1.Error
+	10, // 26: pommel.v1.SessionResponse.checkpoint:type_name -> pommel.v1.CheckpointResponse
+	12, // 27: pommel.v1.SessionResponse.restore:type_name -> pommel.v1.RestoreResponse
+	14, // 28: pommel.v1.SessionResponse.forget:type_name -> pommel.v1.ForgetResponse
+	28, // 29: pommel.v1.Observation.tabs:type_name -> pommel.v1.Tab
+	29, // 30: pommel.v1.Observation.dialog:type_name -> pommel.v1.Dialog
+	30, // 31: pommel.v1.Observation.elements:type_name -> pommel.v1.Element
+	32, // 32: pommel.v1.Observation.last_action_error:type_name -> pommel.v1.ActionError
+	31, // 33: pommel.v1.Observation.screenshot:type_name -> pommel.v1.Image
+	34, // 34: pommel.v1.Info.stages:type_name -> pommel.v1.Stage
+	35, // 35: pommel.v1.Info.timing:type_name -> pommel.v1.Timing
+	2,  // 36: pommel.v1.GymService.ListTasks:input_type -> pommel.v1.ListTasksRequest
+	0,  // 37: pommel.v1.GymService.GetServer:input_type -> pommel.v1.GetServerRequest
+	6,  // 38: pommel.v1.GymService.Reset:input_type -> pommel.v1.ResetRequest
+	8,  // 39: pommel.v1.GymService.Step:input_type -> pommel.v1.StepRequest
+	9,  // 40: pommel.v1.GymService.Checkpoint:input_type -> pommel.v1.CheckpointRequest
+	11, // 41: pommel.v1.GymService.Restore:input_type -> pommel.v1.RestoreRequest
+	13, // 42: pommel.v1.GymService.Forget:input_type -> pommel.v1.ForgetRequest
+	16, // 43: pommel.v1.GymService.Observe:input_type -> pommel.v1.ObserveRequest
+	18, // 44: pommel.v1.GymService.GetEpisode:input_type -> pommel.v1.GetEpisodeRequest
+	20, // 45: pommel.v1.GymService.Heartbeat:input_type -> pommel.v1.HeartbeatRequest
+	22, // 46: pommel.v1.GymService.Close:input_type -> pommel.v1.CloseRequest
+	24, // 47: pommel.v1.GymService.Session:input_type -> pommel.v1.SessionRequest
+	3,  // 48: pommel.v1.GymService.ListTasks:output_type -> pommel.v1.ListTasksResponse
+	1,  // 49: pommel.v1.GymService.GetServer:output_type -> pommel.v1.GetServerResponse
+	7,  // 50: pommel.v1.GymService.Reset:output_type -> pommel.v1.ResetResponse
+	15, // 51: pommel.v1.GymService.Step:output_type -> pommel.v1.StepResponse
+	10, // 52: pommel.v1.GymService.Checkpoint:output_type -> pommel.v1.CheckpointResponse
+	12, // 53: pommel.v1.GymService.Restore:output_type -> pommel.v1.RestoreResponse
+	14, // 54: pommel.v1.GymService.Forget:output_type -> pommel.v1.ForgetResponse
+	17, // 55: pommel.v1.GymService.Observe:output_type -> pommel.v1.ObserveResponse
+	19, // 56: pommel.v1.GymService.GetEpisode:output_type -> pommel.v1.GetEpisodeResponse
+	21, // 57: pommel.v1.GymService.Heartbeat:output_type -> pommel.v1.HeartbeatResponse
+	23, // 58: pommel.v1.GymService.Close:output_type -> pommel.v1.CloseResponse
+	25, // 59: pommel.v1.GymService.Session:output_type -> pommel.v1.SessionResponse
+	48, // [48:60] is the sub-list for method output_type
+	36, // [36:48] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_pommel_v1_gym_proto_init() }
@@ -2632,20 +3105,26 @@ func file_pommel_v1_gym_proto_init() {
 	if File_pommel_v1_gym_proto != nil {
 		return
 	}
-	file_pommel_v1_gym_proto_msgTypes[18].OneofWrappers = []any{
+	file_pommel_v1_gym_proto_msgTypes[24].OneofWrappers = []any{
 		(*SessionRequest_Reset_)(nil),
 		(*SessionRequest_Step)(nil),
 		(*SessionRequest_Observe)(nil),
 		(*SessionRequest_Heartbeat)(nil),
 		(*SessionRequest_Close)(nil),
+		(*SessionRequest_Checkpoint)(nil),
+		(*SessionRequest_Restore)(nil),
+		(*SessionRequest_Forget)(nil),
 	}
-	file_pommel_v1_gym_proto_msgTypes[19].OneofWrappers = []any{
+	file_pommel_v1_gym_proto_msgTypes[25].OneofWrappers = []any{
 		(*SessionResponse_Reset_)(nil),
 		(*SessionResponse_Step)(nil),
 		(*SessionResponse_Observe)(nil),
 		(*SessionResponse_Heartbeat)(nil),
 		(*SessionResponse_Close)(nil),
 		(*SessionResponse_Error)(nil),
+		(*SessionResponse_Checkpoint)(nil),
+		(*SessionResponse_Restore)(nil),
+		(*SessionResponse_Forget)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2653,7 +3132,7 @@ func file_pommel_v1_gym_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pommel_v1_gym_proto_rawDesc), len(file_pommel_v1_gym_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -44,6 +44,12 @@ const (
 	GymServiceResetProcedure = "/pommel.v1.GymService/Reset"
 	// GymServiceStepProcedure is the fully-qualified name of the GymService's Step RPC.
 	GymServiceStepProcedure = "/pommel.v1.GymService/Step"
+	// GymServiceCheckpointProcedure is the fully-qualified name of the GymService's Checkpoint RPC.
+	GymServiceCheckpointProcedure = "/pommel.v1.GymService/Checkpoint"
+	// GymServiceRestoreProcedure is the fully-qualified name of the GymService's Restore RPC.
+	GymServiceRestoreProcedure = "/pommel.v1.GymService/Restore"
+	// GymServiceForgetProcedure is the fully-qualified name of the GymService's Forget RPC.
+	GymServiceForgetProcedure = "/pommel.v1.GymService/Forget"
 	// GymServiceObserveProcedure is the fully-qualified name of the GymService's Observe RPC.
 	GymServiceObserveProcedure = "/pommel.v1.GymService/Observe"
 	// GymServiceGetEpisodeProcedure is the fully-qualified name of the GymService's GetEpisode RPC.
@@ -68,6 +74,14 @@ type GymServiceClient interface {
 	// Step performs one action string. Repeating a step number with the same action
 	// returns the first result again and does nothing else.
 	Step(context.Context, *v1.StepRequest) (*v1.StepResponse, error)
+	// Checkpoint saves the whole state of the episode and names it. Checkpoints end with
+	// the episode.
+	Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error)
+	// Restore puts the episode back to a checkpoint, also after its end. The answer is what
+	// the agent saw then.
+	Restore(context.Context, *v1.RestoreRequest) (*v1.RestoreResponse, error)
+	// Forget frees a checkpoint. One that is not held is no error.
+	Forget(context.Context, *v1.ForgetRequest) (*v1.ForgetResponse, error)
 	// Observe looks again without acting; it costs no step.
 	Observe(context.Context, *v1.ObserveRequest) (*v1.ObserveResponse, error)
 	// GetEpisode tells how far an episode is, for a caller that takes it over or that
@@ -118,6 +132,24 @@ func NewGymServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 			connect.WithSchema(gymServiceMethods.ByName("Step")),
 			connect.WithClientOptions(opts...),
 		),
+		checkpoint: connect.NewClient[v1.CheckpointRequest, v1.CheckpointResponse](
+			httpClient,
+			baseURL+GymServiceCheckpointProcedure,
+			connect.WithSchema(gymServiceMethods.ByName("Checkpoint")),
+			connect.WithClientOptions(opts...),
+		),
+		restore: connect.NewClient[v1.RestoreRequest, v1.RestoreResponse](
+			httpClient,
+			baseURL+GymServiceRestoreProcedure,
+			connect.WithSchema(gymServiceMethods.ByName("Restore")),
+			connect.WithClientOptions(opts...),
+		),
+		forget: connect.NewClient[v1.ForgetRequest, v1.ForgetResponse](
+			httpClient,
+			baseURL+GymServiceForgetProcedure,
+			connect.WithSchema(gymServiceMethods.ByName("Forget")),
+			connect.WithClientOptions(opts...),
+		),
 		observe: connect.NewClient[v1.ObserveRequest, v1.ObserveResponse](
 			httpClient,
 			baseURL+GymServiceObserveProcedure,
@@ -157,6 +189,9 @@ type gymServiceClient struct {
 	getServer  *connect.Client[v1.GetServerRequest, v1.GetServerResponse]
 	reset      *connect.Client[v1.ResetRequest, v1.ResetResponse]
 	step       *connect.Client[v1.StepRequest, v1.StepResponse]
+	checkpoint *connect.Client[v1.CheckpointRequest, v1.CheckpointResponse]
+	restore    *connect.Client[v1.RestoreRequest, v1.RestoreResponse]
+	forget     *connect.Client[v1.ForgetRequest, v1.ForgetResponse]
 	observe    *connect.Client[v1.ObserveRequest, v1.ObserveResponse]
 	getEpisode *connect.Client[v1.GetEpisodeRequest, v1.GetEpisodeResponse]
 	heartbeat  *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
@@ -194,6 +229,33 @@ func (c *gymServiceClient) Reset(ctx context.Context, req *v1.ResetRequest) (*v1
 // Step calls pommel.v1.GymService.Step.
 func (c *gymServiceClient) Step(ctx context.Context, req *v1.StepRequest) (*v1.StepResponse, error) {
 	response, err := c.step.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Checkpoint calls pommel.v1.GymService.Checkpoint.
+func (c *gymServiceClient) Checkpoint(ctx context.Context, req *v1.CheckpointRequest) (*v1.CheckpointResponse, error) {
+	response, err := c.checkpoint.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Restore calls pommel.v1.GymService.Restore.
+func (c *gymServiceClient) Restore(ctx context.Context, req *v1.RestoreRequest) (*v1.RestoreResponse, error) {
+	response, err := c.restore.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Forget calls pommel.v1.GymService.Forget.
+func (c *gymServiceClient) Forget(ctx context.Context, req *v1.ForgetRequest) (*v1.ForgetResponse, error) {
+	response, err := c.forget.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -253,6 +315,14 @@ type GymServiceHandler interface {
 	// Step performs one action string. Repeating a step number with the same action
 	// returns the first result again and does nothing else.
 	Step(context.Context, *v1.StepRequest) (*v1.StepResponse, error)
+	// Checkpoint saves the whole state of the episode and names it. Checkpoints end with
+	// the episode.
+	Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error)
+	// Restore puts the episode back to a checkpoint, also after its end. The answer is what
+	// the agent saw then.
+	Restore(context.Context, *v1.RestoreRequest) (*v1.RestoreResponse, error)
+	// Forget frees a checkpoint. One that is not held is no error.
+	Forget(context.Context, *v1.ForgetRequest) (*v1.ForgetResponse, error)
 	// Observe looks again without acting; it costs no step.
 	Observe(context.Context, *v1.ObserveRequest) (*v1.ObserveResponse, error)
 	// GetEpisode tells how far an episode is, for a caller that takes it over or that
@@ -299,6 +369,24 @@ func NewGymServiceHandler(svc GymServiceHandler, opts ...connect.HandlerOption) 
 		connect.WithSchema(gymServiceMethods.ByName("Step")),
 		connect.WithHandlerOptions(opts...),
 	)
+	gymServiceCheckpointHandler := connect.NewUnaryHandlerSimple(
+		GymServiceCheckpointProcedure,
+		svc.Checkpoint,
+		connect.WithSchema(gymServiceMethods.ByName("Checkpoint")),
+		connect.WithHandlerOptions(opts...),
+	)
+	gymServiceRestoreHandler := connect.NewUnaryHandlerSimple(
+		GymServiceRestoreProcedure,
+		svc.Restore,
+		connect.WithSchema(gymServiceMethods.ByName("Restore")),
+		connect.WithHandlerOptions(opts...),
+	)
+	gymServiceForgetHandler := connect.NewUnaryHandlerSimple(
+		GymServiceForgetProcedure,
+		svc.Forget,
+		connect.WithSchema(gymServiceMethods.ByName("Forget")),
+		connect.WithHandlerOptions(opts...),
+	)
 	gymServiceObserveHandler := connect.NewUnaryHandlerSimple(
 		GymServiceObserveProcedure,
 		svc.Observe,
@@ -339,6 +427,12 @@ func NewGymServiceHandler(svc GymServiceHandler, opts ...connect.HandlerOption) 
 			gymServiceResetHandler.ServeHTTP(w, r)
 		case GymServiceStepProcedure:
 			gymServiceStepHandler.ServeHTTP(w, r)
+		case GymServiceCheckpointProcedure:
+			gymServiceCheckpointHandler.ServeHTTP(w, r)
+		case GymServiceRestoreProcedure:
+			gymServiceRestoreHandler.ServeHTTP(w, r)
+		case GymServiceForgetProcedure:
+			gymServiceForgetHandler.ServeHTTP(w, r)
 		case GymServiceObserveProcedure:
 			gymServiceObserveHandler.ServeHTTP(w, r)
 		case GymServiceGetEpisodeProcedure:
@@ -372,6 +466,18 @@ func (UnimplementedGymServiceHandler) Reset(context.Context, *v1.ResetRequest) (
 
 func (UnimplementedGymServiceHandler) Step(context.Context, *v1.StepRequest) (*v1.StepResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("pommel.v1.GymService.Step is not implemented"))
+}
+
+func (UnimplementedGymServiceHandler) Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("pommel.v1.GymService.Checkpoint is not implemented"))
+}
+
+func (UnimplementedGymServiceHandler) Restore(context.Context, *v1.RestoreRequest) (*v1.RestoreResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("pommel.v1.GymService.Restore is not implemented"))
+}
+
+func (UnimplementedGymServiceHandler) Forget(context.Context, *v1.ForgetRequest) (*v1.ForgetResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("pommel.v1.GymService.Forget is not implemented"))
 }
 
 func (UnimplementedGymServiceHandler) Observe(context.Context, *v1.ObserveRequest) (*v1.ObserveResponse, error) {
