@@ -162,7 +162,7 @@ class FakeGym:
     def do_Reset(self, r: dict[str, Any]) -> dict[str, Any]:
         with self.lock:
             episode = self.requests.setdefault(r["requestId"], f"e{len(self.requests) + 1}")
-            e = self.episodes.setdefault(episode, {"task": r["task"], "seed": r["seed"], "actions": []})
+            e = self.episodes.setdefault(episode, {"task": r["task"], "seed": r["seed"], "actions": [], "calls": [], "saved": []})
         if r["task"] == "nope":
             raise Failure("not_found", "task nope is not known", "see ListTasks", "not_found", 404)
         observation = self.observation(e, 0, r["view"])
@@ -173,19 +173,46 @@ class FakeGym:
         if e is None:
             raise Failure("not_found", "no such episode", "", "not_found", 404)
         self.fail(r["action"])
-        n = r["step"]
         with self.lock:
-            if n == len(e["actions"]) + 1:
+            if self.fresh(e, r["step"], "step " + r["action"]):
                 if len(e["actions"]) >= self.steps:
+                    e["calls"].pop()
                     raise Failure("episode_over", "the episode has ended", "call Reset", "failed_precondition", 400)
                 e["actions"].append(r["action"])
-            elif n != len(e["actions"]) or e["actions"][n - 1] != r["action"]:
-                raise Failure("invalid_argument", f"step {n} is not next", "", "invalid_argument", 400)
+            n = len(e["actions"])
         over = n == self.steps
         answer = {"step": n, "observation": self.observation(e, n, r["view"]), "info": self.info(e, over)}
         if over:
             answer |= {"reward": 1, "terminated": True}
         return answer
+
+    def fresh(self, e: dict[str, Any], n: int, what: str) -> bool:
+        """Tell a new call from a repeated one, by the number that all calls share."""
+        calls = e["calls"]
+        if n == len(calls) + 1:
+            calls.append(what)
+            return True
+        if n != len(calls) or calls[n - 1] != what:
+            raise Failure("invalid_argument", f"step {n} is not next", "", "invalid_argument", 400)
+        return False
+
+    def do_Checkpoint(self, r: dict[str, Any]) -> dict[str, Any]:
+        e = self.episodes[r["episodeId"]]
+        with self.lock:
+            if self.fresh(e, r["call"], "checkpoint"):
+                e["saved"].append(list(e["actions"]))
+            return {"checkpointId": f"c{len(e['saved'])}"}
+
+    def do_Restore(self, r: dict[str, Any]) -> dict[str, Any]:
+        e = self.episodes[r["episodeId"]]
+        with self.lock:
+            if self.fresh(e, r["call"], "restore " + r["checkpointId"]):
+                e["actions"] = list(e["saved"][int(r["checkpointId"][1:]) - 1])
+        n = len(e["actions"])
+        return {"step": n, "observation": self.observation(e, n, {}), "info": self.info(e, False)}
+
+    def do_Forget(self, r: dict[str, Any]) -> dict[str, Any]:
+        return {}
 
     def do_Observe(self, r: dict[str, Any]) -> dict[str, Any]:
         e = self.episodes[r["episodeId"]]

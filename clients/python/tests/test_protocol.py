@@ -229,3 +229,24 @@ def test_forked_child_has_its_own_connection(fake: FakeGym) -> None:
     c.server()
     assert c._sock is not parent
     assert pickle.loads(pickle.dumps(c)).server().world == "shop"
+
+
+def test_checkpoints_are_numbered_calls(fake: FakeGym) -> None:
+    s = session(fake)
+    s.reset("buy-item", 1)
+    s.step("a")
+    fake.cut["Checkpoint"] = 1  # made, but its answer was lost
+    saved = s.checkpoint()
+    fake.steps = 9
+    s.step("b")
+    fake.cut["Restore"] = 1
+    assert s.restore(saved).step == 1
+    assert s.step("c").step == 2
+    assert [r["call"] for r in fake.named("Checkpoint")] == [2, 2]
+    assert [r["call"] for r in fake.named("Restore")] == [4, 4]
+    assert [r["step"] for r in fake.named("Step")] == [1, 3, 5]
+    s.forget(saved)
+    s.forget(saved)
+    with pytest.raises(pommel.InvalidArgument):
+        s.restore(saved)
+    s.close()

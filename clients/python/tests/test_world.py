@@ -90,11 +90,33 @@ def test_a_step_is_made_once(server: pommel.Server, task: pommel.Task) -> None:
     session = pommel.Session(server.client())
     session.reset(task.id, 3)
     first = session.step("scroll(0, 100)")
-    session.step_number = 0  # as if the answer had been lost
+    session._calls = 0  # as if the answer had been lost
     again = session.step("scroll(0, 100)")
     assert again == first
     assert session.step("noop()").step == 2
     session.close()
+
+
+def test_checkpoints(server: pommel.Server, task: pommel.Task) -> None:
+    env = server.make(task.id)
+    env.reset(seed=3)
+    env.step("noop()")
+    try:
+        saved = env.checkpoint()
+    except pommel.Unsupported as e:
+        env.close()
+        pytest.skip(f"unsupported: {e}")
+    first = [env.step(a) for a in ("scroll(0, 300)", "go_back()", "finish('done')")]
+    assert first[-1][2]
+    for _ in range(2):
+        obs, info = env.restore(saved)
+        assert env.last_result.step == 1 and not env.last_result.reward
+        again = [env.step(a) for a in ("scroll(0, 300)", "go_back()", "finish('done')")]
+        assert again == first
+    env.forget(saved)
+    with pytest.raises(pommel.InvalidArgument):
+        env.restore(saved)
+    env.close()
 
 
 def test_picture(server: pommel.Server, task: pommel.Task) -> None:

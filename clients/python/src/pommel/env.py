@@ -170,6 +170,19 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
         obs = self._observation(result)
         return obs, result.reward, result.terminated, result.truncated, self._info(result)
 
+    def checkpoint(self) -> str:
+        """Save the whole state of the episode and name it; see `Session.checkpoint`."""
+        return self.session.checkpoint()
+
+    def restore(self, checkpoint: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Put the episode back to a checkpoint; returns what `reset` or `step` returned then."""
+        result = self.session.restore(checkpoint)
+        return self._observation(result), self._info(result)
+
+    def forget(self, checkpoint: str) -> None:
+        """Free a checkpoint. One that is not held is no error."""
+        self.session.forget(checkpoint)
+
     def render(self) -> NDArray[np.uint8] | None:
         """Take a picture of the page as it is now; costs no step."""
         if self.render_mode is None:

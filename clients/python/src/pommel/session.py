@@ -13,6 +13,7 @@ from .errors import (
     DeadlineExceeded,
     EpisodeOver,
     InfrastructureError,
+    InvalidArgument,
     LeaseExpired,
     NotFound,
     PommelError,
@@ -44,8 +45,11 @@ class Session:
         self._heartbeat = heartbeat
         self._beat: _Heartbeat | None = None
         self._default_lease = 0.0
-        # The step whose result is not known: it was sent, and no answer came.
-        self._pending: tuple[int, str] | None = None
+        # Step, checkpoint and restore share one row of numbers, of which none is used twice.
+        self._calls = 0
+        # The call whose result is not known: it was sent, and no answer came.
+        self._pending: tuple[str, dict[str, Any]] | None = None
+        self._saved: set[str] = set()
         self._lost: PommelError | None = None
 
     def reset(
@@ -76,7 +80,8 @@ class Session:
             },
         )
         self.episode_id, self.instruction = answer.get("episodeId", ""), answer.get("instruction", "")
-        self.step_number, self._pending, self._lost = 0, None, None
+        self.step_number, self._calls, self._pending, self._lost = 0, 0, None, None
+        self._saved = set()
         if self._heartbeat:
             self._beat = _Heartbeat(self, self.episode_id, self._lease(lease))
         return self._result(answer)
@@ -88,31 +93,75 @@ class Session:
         Calling step again with the same action gives its result; calling it with another action
         makes that one the next step.
         """
+        answer = self._numbered("Step", {"step": self._calls + 1, "action": action, "view": self.view.to_json()})
+        self.step_number = int(answer.get("step", 0))
+        result = self._result(answer)
+        if (result.terminated or result.truncated) and not self._saved:
+            self._stop_beat()
+        return result
+
+    def checkpoint(self) -> str:
+        """Save the whole state of the episode: browser, application, database, what was earned.
+
+        `restore` goes back to it any number of times, also after the episode has ended.
+        Checkpoints make a tree and end with the episode, which while it holds any keeps its
+        world. Raises `Unsupported` when the server's driver has none, or when this state cannot
+        be saved, and `ResourceExhausted` when there are too many; the episode goes on.
+        """
+        answer = self._numbered("Checkpoint", {"call": self._calls + 1})
+        return str(answer.get("checkpointId", ""))
+
+    def restore(self, checkpoint: str) -> Result:
+        """Put the episode back to a checkpoint.
+
+        The result is what the agent saw then, with a reward of 0; steps are counted from there again.
+        """
+        if checkpoint not in self._saved:
+            raise InvalidArgument(f"the episode has no checkpoint {checkpoint!r}", "give one that checkpoint() returned in this episode")
+        answer = self._numbered("Restore", {"call": self._calls + 1, "checkpointId": checkpoint})
+        self.step_number = int(answer.get("step", 0))
+        return self._result(answer)
+
+    def forget(self, checkpoint: str) -> None:
+        """Free a checkpoint. One that is not held is no error."""
         self._in_episode()
-        if self._pending is not None and self._pending[1] != action:
+        if checkpoint in self._saved:
+            try:
+                self.client.call("Forget", {"episodeId": self.episode_id, "checkpointId": checkpoint})
+            except PommelError as e:
+                raise self._judge(e) from e
+            self._saved.discard(checkpoint)
+
+    def _numbered(self, method: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Make the next call that changes the episode.
+
+        A call whose answer did not come is asked for again first, with its own number, unless
+        it is the very one that is wanted.
+        """
+        self._in_episode()
+        if self._pending is not None and not _same(self._pending, (method, request)):
             self._resolve()
+            request |= {"step" if method == "Step" else "call": self._calls + 1}
         if self._pending is None:
-            self._pending = (self.step_number + 1, action)
+            self._pending = (method, request)
         return self._resolve()
 
-    def _resolve(self) -> Result:
+    def _resolve(self) -> dict[str, Any]:
         assert self._pending is not None
-        number, action = self._pending
-        request = {"episodeId": self.episode_id, "step": number, "action": action, "view": self.view.to_json()}
+        method, request = self._pending
         try:
-            answer = self.client.call("Step", request)
+            answer = self.client.call(method, {"episodeId": self.episode_id, **request})
         except (DeadlineExceeded, Unavailable):
             raise
         except PommelError as e:
             self._pending = None
             raise self._judge(e) from e
-        self.step_number, self._pending = number, None
-        result = self._result(answer)
-        if result.terminated or result.truncated:
-            self._stop_beat()
-        elif self._beat is not None:
+        self._calls, self._pending = self._calls + 1, None
+        if method == "Checkpoint":
+            self._saved.add(str(answer.get("checkpointId", "")))
+        if self._beat is not None:
             self._beat.last_call = time.monotonic()
-        return result
+        return answer
 
     def observe(self, view: View | None = None) -> Observation:
         """Look again without acting; costs no step."""
@@ -189,6 +238,11 @@ class Session:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_beat": None}
+
+
+def _same(a: tuple[str, dict[str, Any]], b: tuple[str, dict[str, Any]]) -> bool:
+    """Tell whether two numbered calls ask for the same thing."""
+    return a[0] == b[0] and all(a[1].get(k) == b[1].get(k) for k in ("action", "checkpointId"))
 
 
 class _Heartbeat:
