@@ -19,6 +19,7 @@ type serveCmd struct {
 	Addr   string        `default:"127.0.0.1:7777" help:"Where to listen: host:port, or unix:/path. Port 0 takes a free one."`
 	Token  string        `env:"POMMEL_TOKEN" help:"Token that callers must send; needed for addresses beyond loopback."`
 	Lease  time.Duration `default:"60s" help:"How long a caller may be silent before its world is given back."`
+	Idle   time.Duration `default:"1h" help:"How long an OpenEnv socket may send nothing while its host still answers."`
 	Drain  time.Duration `default:"10s" help:"How long running episodes may go on after an interrupt."`
 	JSON   bool          `help:"Print one line of JSON with the address once the server is ready."`
 }
@@ -42,7 +43,7 @@ func (c *serveCmd) Run(ctx context.Context, s *State) error {
 	sessions := g.Sessions(gym.SessionLimits{Lease: c.Lease})
 	defer sessions.Close()
 	srv := server.New(sessions, server.Options{
-		Token: c.Token, Log: s.logger(c.Log),
+		Token: c.Token, Log: s.logger(c.Log), Idle: c.Idle,
 		Drain: func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, c.Drain)
 			defer cancel()

@@ -3,11 +3,11 @@ package server
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +19,8 @@ import (
 type cuttingProxy struct {
 	l      net.Listener
 	target string
+
+	frozen atomic.Bool
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -46,13 +48,34 @@ func newProxy(t *testing.T, target string) *cuttingProxy {
 			p.mu.Lock()
 			p.conns = append(p.conns, in, out)
 			p.mu.Unlock()
-			wg.Go(func() { _, _ = io.Copy(out, in); _ = out.Close() })
-			wg.Go(func() { _, _ = io.Copy(in, out); _ = in.Close() })
+			wg.Go(func() { p.pass(out, in) })
+			wg.Go(func() { p.pass(in, out) })
 		}
 	})
 	t.Cleanup(func() { _ = l.Close(); p.cut(); wg.Wait() })
 	return p
 }
+
+// pass copies until an end closes. A frozen proxy swallows what comes, as a network does
+// whose other side has lost its power.
+func (p *cuttingProxy) pass(to, from net.Conn) {
+	defer to.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		if p.frozen.Load() {
+			continue
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (p *cuttingProxy) freeze() { p.frozen.Store(true) }
 
 func (p *cuttingProxy) cut() {
 	p.mu.Lock()

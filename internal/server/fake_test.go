@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -30,6 +31,7 @@ type script struct {
 type scripted struct {
 	*episode.Table
 	script script
+	lease  time.Duration // 0: a minute
 
 	mu    sync.Mutex
 	n     int
@@ -62,7 +64,7 @@ func (s *scripted) start(ctx context.Context, r episode.Request, _ time.Duration
 }
 
 func (s *scripted) Reset(ctx context.Context, r gym.SessionRequest) (*gym.Result, error) {
-	return s.Table.Reset(ctx, episode.ResetCall{Request: r.Request, RequestID: r.RequestID, Previous: r.Previous, Wait: r.Wait, Lease: r.Lease})
+	return s.Table.Reset(ctx, episode.ResetCall{Request: r.Request, RequestID: r.RequestID, Previous: r.Previous, Wait: r.Wait, Lease: cmp.Or(r.Lease, s.lease)})
 }
 
 func (s *scripted) Tasks(split, _ string) ([]gym.TaskInfo, error) {
@@ -73,7 +75,7 @@ func (s *scripted) Tasks(split, _ string) ([]gym.TaskInfo, error) {
 }
 
 func (s *scripted) Describe() gym.Description {
-	return gym.Description{Version: "v1", World: "shop", WorldTitle: "Shop", Driver: "local", Worlds: 2, Free: 1, Lease: time.Minute}
+	return gym.Description{Version: "v1", World: "shop", WorldTitle: "Shop", Driver: "local", Worlds: 2, Free: 1, Lease: cmp.Or(s.lease, time.Minute)}
 }
 
 func (s *scripted) done(id string) []string {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -30,15 +31,15 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		http.Error(w, reason, status)
 	}
 	origin := http.NewCrossOriginProtection()
-	want := sha256.Sum256([]byte("Bearer " + s.opts.Token))
+	want := sha256.Sum256([]byte(s.opts.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case s.opts.Token == "" && !s.ownHost(r):
 			refuse(w, r, http.StatusForbidden, connect.CodePermissionDenied,
 				"this server answers only to names of loopback; give it a token to serve under another name")
-		case origin.Check(r) != nil:
+		case origin.Check(r) != nil || foreignOrigin(r):
 			refuse(w, r, http.StatusForbidden, connect.CodePermissionDenied, "cross-origin requests from web pages are refused")
-		case s.opts.Token != "" && !probe(r.URL.Path) && !sameToken(r, want):
+		case s.opts.Token != "" && !probe(r.URL.Path) && !sameToken(r, want) && !s.agentCall(r):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, r, http.StatusUnauthorized, connect.CodeUnauthenticated, "the token is missing or wrong; send Authorization: Bearer <token>")
 		default:
@@ -47,13 +48,47 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
+// mcpPath is where agents act.
+const mcpPath = "/mcp"
+
 // probe says that a path tells nothing secret and is asked by machines that hold no token.
 func probe(path string) bool { return path == "/healthz" || path == "/readyz" }
 
-// sameToken compares digests, so that time tells neither content nor length.
+// sameToken compares digests, so that time tells neither content nor length. Callers
+// whose library takes a URL and no headers send the token as the password of Basic
+// authentication.
 func sameToken(r *http.Request, want [sha256.Size]byte) bool {
-	got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+	token := bearer(r)
+	if _, password, ok := r.BasicAuth(); ok {
+		token = password
+	}
+	got := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+func bearer(r *http.Request) string {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return ""
+	}
+	return token
+}
+
+// agentCall says that an agent acts on its own episode: its token opens MCP alone.
+func (s *Server) agentCall(r *http.Request) bool {
+	_, ok := s.agents.episode(bearer(r))
+	return ok && r.URL.Path == mcpPath
+}
+
+// foreignOrigin says that a page from elsewhere opens a connection: browsers let any page
+// open a WebSocket, and the check for changing requests does not look at it.
+func foreignOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || !strings.EqualFold(u.Host, r.Host)
 }
 
 // ownHost says that the request was addressed to loopback by an honest name, or came

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net"
@@ -57,6 +58,10 @@ func TestWhoGetsIn(t *testing.T) {
 		"no token":             {locked, nil, 401},
 		"wrong token":          {locked, map[string]string{"Authorization": "Bearer secre"}, 401},
 		"other scheme":         {locked, map[string]string{"Authorization": "Basic secret"}, 401},
+		"token as password":    {locked, map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("any:secret"))}, 200},
+		"wrong password":       {locked, map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("secret:any"))}, 401},
+		"bare token":           {locked, map[string]string{"Authorization": "secret"}, 401},
+		"agent's token":        {locked, map[string]string{"Authorization": "Bearer " + locked.agents.token("e1")}, 401},
 		"token":                {locked, map[string]string{"Authorization": "Bearer secret", "Host": "gym.example"}, 200},
 		"token from elsewhere": {locked, map[string]string{"Authorization": "Bearer secret", "Origin": "https://evil.example"}, 403},
 	} {
@@ -110,7 +115,7 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	for _, addr := range []string{"0.0.0.0:0", ":7777", "192.168.0.1:1", "host.example:7", "[::]:1", "7777", "unix:", ""} {
-		err := New(nil, Options{}).ListenAndServe(t.Context(), addr, nil)
+		err := New(newScripted(t, script{}), Options{}).ListenAndServe(t.Context(), addr, nil)
 		if fault.KindOf(err) != fault.InvalidArgument {
 			t.Errorf("%q without a token: %v", addr, err)
 		}
@@ -142,7 +147,7 @@ func TestUnixSocket(t *testing.T) {
 	if _, err := pommelv1connect.NewGymServiceClient(http, "http://any.name").GetServer(t.Context(), &pommelv1.GetServerRequest{}); err != nil {
 		t.Error(err)
 	}
-	if err := New(nil, Options{}).ListenAndServe(t.Context(), "unix:"+path, nil); fault.KindOf(err) != fault.InvalidArgument {
+	if err := New(newScripted(t, script{}), Options{}).ListenAndServe(t.Context(), "unix:"+path, nil); fault.KindOf(err) != fault.InvalidArgument {
 		t.Errorf("second server on the socket: %v", err)
 	}
 	srv.stop()
@@ -153,7 +158,7 @@ func TestUnixSocket(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := New(nil, Options{}).ListenAndServe(t.Context(), "unix:"+file, nil); fault.KindOf(err) != fault.InvalidArgument {
+	if err := New(newScripted(t, script{}), Options{}).ListenAndServe(t.Context(), "unix:"+file, nil); fault.KindOf(err) != fault.InvalidArgument {
 		t.Errorf("server on a file: %v", err)
 	}
 }
@@ -170,7 +175,7 @@ func TestProbesAndMetrics(t *testing.T) {
 		t.Errorf("readyz = %d %q", code, body)
 	}
 	_, body := get(t, srv.url+"/metrics")
-	for _, want := range []string{"pommel_worlds 2\n", "pommel_worlds_free 1\n", `pommel_call_seconds_count{call="Reset",kind=""} 1`, `pommel_call_seconds_count{call="Step",kind="not_found"} 1`} {
+	for _, want := range []string{"pommel_worlds 2\n", "pommel_worlds_free 1\n", `pommel_call_seconds_count{call="Reset",kind="",surface="rpc"} 1`, `pommel_call_seconds_count{call="Step",kind="not_found",surface="rpc"} 1`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("metrics hold no %q:\n%s", want, body)
 		}

@@ -63,7 +63,7 @@ func (s *Server) shutdown(ctx context.Context, srv *http.Server) {
 	s.stop.Do(func() { close(s.stopping) })
 	ctx, cancel := context.WithTimeout(ctx, cutTimeout)
 	defer cancel()
-	if err := srv.Shutdown(ctx); err != nil {
+	if err := errors.Join(srv.Shutdown(ctx), s.openenv.Wait(ctx)); err != nil {
 		s.log.Warn("calls were still running when the server stopped", "waited", cutTimeout, "error", err)
 		_ = srv.Close() // the listener is closed already; only connections are left to cut
 	}

@@ -32,6 +32,8 @@ import (
 
 	"github.com/pommelgym/pommel/gen/pommel/v1/pommelv1connect"
 	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/server/metrics"
+	"github.com/pommelgym/pommel/internal/server/openenv"
 )
 
 const (
@@ -58,6 +60,8 @@ type Options struct {
 	// Hosts are names under which callers without a token may address the server besides
 	// those of loopback.
 	Hosts []string
+	// Idle is how long an OpenEnv socket may send nothing; 0 is an hour.
+	Idle time.Duration
 	// Drain is called when the server is told to stop. Until it returns, calls on running
 	// episodes are answered and new episodes are refused. Nil is no wait.
 	Drain func(context.Context) error
@@ -68,8 +72,10 @@ type Server struct {
 	sessions gym.Sessions
 	opts     Options
 	log      *slog.Logger
-	metrics  *metrics
+	metrics  *metrics.Metrics
+	openenv  *openenv.Handler
 	agents   agents
+	ends     seen
 	handler  http.Handler
 	// draining: no new episodes. stopping is closed after it: streams end after the call they are in.
 	draining atomic.Bool
@@ -83,13 +89,16 @@ func New(sessions gym.Sessions, opts Options) *Server {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		sessions: sessions,
 		opts:     opts,
 		log:      opts.Log,
-		metrics:  newMetrics(),
 		agents:   newAgents(),
 		stopping: make(chan struct{}),
 	}
+	s.sessions = gate{Sessions: sessions, s: s}
+	s.metrics = metrics.New(sessions.Describe, func() int { return s.openenv.Active() })
+	s.openenv = openenv.New(openenv.Config{
+		Sessions: s.sessions, Log: s.log, Count: s.metrics.Surface("openenv"), Stopping: s.stopping, Idle: opts.Idle,
+	})
 	s.handler = s.guard(s.routes())
 	return s
 }
@@ -111,6 +120,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector))
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.HandleFunc("GET /metrics", s.serveMetrics)
+	mux.Handle("GET /metrics", s.metrics.Handler())
+	s.openenv.Routes(mux)
 	return mux
 }

@@ -7,7 +7,6 @@ import (
 
 	pommelv1 "github.com/pommelgym/pommel/gen/pommel/v1"
 	"github.com/pommelgym/pommel/internal/fault"
-	"github.com/pommelgym/pommel/internal/server/wire"
 )
 
 // service answers the calls of pommelv1connect.GymServiceHandler.
@@ -17,7 +16,7 @@ type service struct{ s *Server }
 func unary[T any](s *Server, name, episode string, f func() (T, error)) (T, error) {
 	start := time.Now()
 	v, err := f()
-	s.metrics.count(name, err, time.Since(start))
+	s.metrics.Count("rpc", name, err, time.Since(start))
 	if err != nil {
 		s.report(name, episode, err)
 		var zero T
@@ -78,9 +77,6 @@ func (s *Server) reset(ctx context.Context, r *pommelv1.ResetRequest) (*pommelv1
 	req, err := toSessionRequest(r)
 	if err != nil {
 		return nil, err
-	}
-	if s.draining.Load() {
-		return nil, wire.ErrShuttingDown
 	}
 	res, err := s.sessions.Reset(ctx, req)
 	if err != nil {

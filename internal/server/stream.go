@@ -23,8 +23,7 @@ type streamState struct {
 
 // Session answers the requests of one stream, in order, until it ends.
 func (v service) Session(ctx context.Context, stream *sessionStream) error {
-	v.s.metrics.streams.Add(1)
-	defer v.s.metrics.streams.Add(-1)
+	defer v.s.metrics.Stream()()
 	st := &streamState{s: v.s, episodes: map[string]struct{}{}}
 	defer st.close(ctx)
 	requests, failed := receive(ctx, stream)
@@ -78,7 +77,7 @@ func (st *streamState) answer(ctx context.Context, req *pommelv1.SessionRequest)
 	start := time.Now()
 	st.keep = st.keep || req.GetKeep()
 	name, res, err := st.dispatch(ctx, req)
-	st.s.metrics.count(name, err, time.Since(start))
+	st.s.metrics.Count("stream", name, err, time.Since(start))
 	if err != nil {
 		st.s.report(name, episodeOf(req), err)
 		res = &pommelv1.SessionResponse{Result: &pommelv1.SessionResponse_Error{Error: wireError(err)}}
