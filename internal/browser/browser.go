@@ -133,6 +133,13 @@ type shared struct {
 	opening   int  // tabs that we are making ourselves
 	expecting int  // windows that pages have asked for
 	settingUp bool // new tabs are being set up
+
+	friction Friction
+	paused   []paused      // requests that wait for a decision
+	deciding bool          // one is being decided about
+	holdings []holding     // requests that virtual time holds back
+	lag      time.Duration // that documents have taken, and that has still to pass
+	at       float64       // virtual ms of the episode when the clock last stood still
 }
 
 // own is what only calls change. Save and Restore copy it whole.

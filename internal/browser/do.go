@@ -82,6 +82,9 @@ func (b *Browser) Do(ctx context.Context, calls []action.Call) (Outcome, error) 
 	for i, c := range calls {
 		sources = append(sources, c.Source)
 		failure, err := b.one(ctx, c, &out)
+		if err == nil {
+			err = b.meetFront(ctx, &out.Settle)
+		}
 		if err != nil {
 			b.torn = true
 			return out, lost(err, c.Name)

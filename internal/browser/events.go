@@ -21,6 +21,8 @@ func (p *page) onEvent(ev cdp.Event) {
 		p.onBinding(ev)
 	case "Page.javascriptDialogOpening", "Page.javascriptDialogClosed":
 		p.onDialog(ev)
+	case "Fetch.requestPaused":
+		p.onPaused(ev.Params)
 	case "Inspector.targetCrashed":
 		p.b.update(func() { p.crashed = true; p.agentCtx = 0 })
 	case "Page.fileChooserOpened":
@@ -130,6 +132,7 @@ func (p *page) onFrame(ev cdp.Event) {
 			p.commits++
 			// What the old document had going went with it.
 			p.streams, p.dirty = false, true
+			p.b.overtaken(p)
 		}
 	})
 }

@@ -49,12 +49,14 @@ type page struct {
 	dirty      bool // the page started something since it was last asked
 	streams    bool // the page holds requests open that never end
 	drag       json.RawMessage
+	rewrites   map[string]Fate // requests whose answer is to be changed
 
 	// Only touched by the holder of the turn.
 	parked    []*cdp.Pending // commands that a dialog holds up
 	scripts   []string       // ids of the init scripts
 	endless   bool           // requestAnimationFrame never stops here
 	firstDone bool
+	seen      int // the document that Friction was told of
 }
 
 // frameContext is our world in a frame that the main frame's world cannot enter.
@@ -63,7 +65,7 @@ type frameContext struct{ frame, unique string }
 func newPage(b *Browser, a attached) *page {
 	p := &page{
 		b: b, s: b.conn.Session(a.session), target: a.target, opener: a.opener,
-		contexts: map[int64]frameContext{}, loading: map[string]bool{}, scheduled: map[string]bool{},
+		contexts: map[int64]frameContext{}, loading: map[string]bool{}, scheduled: map[string]bool{}, rewrites: map[string]Fate{}, seen: -1,
 	}
 	b.read(func() { b.tabSeq++; p.number = b.tabSeq })
 	return p
@@ -95,6 +97,11 @@ func (p *page) setUp() {
 		// keeps the clock's floor away from rounding noise.
 		epoch := float64(cfg.Epoch.UnixMilli())/1000 + 0.0005
 		send("Emulation.setVirtualTimePolicy", map[string]any{"policy": "pause", "initialVirtualTime": epoch})
+	}
+	var f Friction
+	p.b.read(func() { f = p.b.friction })
+	if f != nil && len(f.Patterns()) > 0 {
+		p.intercept(f)
 	}
 	last := send("Runtime.runIfWaitingForDebugger", nil)
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.NavigationCap)

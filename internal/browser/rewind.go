@@ -58,7 +58,7 @@ func (b *Browser) rest(ctx context.Context) error {
 		return err
 	}
 	err := b.until(ctx, "wait for tabs to be set up", func() bool {
-		return len(b.newTabs) == 0 && !b.settingUp && !b.orphaned && b.opening == 0
+		return len(b.newTabs) == 0 && !b.settingUp && !b.orphaned && b.opening == 0 && len(b.paused) == 0 && !b.deciding
 	})
 	if err != nil {
 		return err
@@ -170,6 +170,7 @@ func (s *shared) clone() shared {
 	c := *s
 	c.tabs, c.newTabs = slices.Clone(s.tabs), slices.Clone(s.newTabs)
 	c.blocked, c.notes, c.loads = slices.Clone(s.blocked), slices.Clone(s.notes), maps.Clone(s.loads)
+	c.paused, c.holdings = slices.Clone(s.paused), slices.Clone(s.holdings)
 	return c
 }
 
@@ -179,6 +180,7 @@ func (p *page) copy() page {
 	c := *p
 	c.contexts, c.loading, c.scheduled = maps.Clone(p.contexts), maps.Clone(p.loading), maps.Clone(p.scheduled)
 	c.scripts, c.parked = slices.Clone(p.scripts), nil
+	c.rewrites = maps.Clone(p.rewrites)
 	return c
 }
 

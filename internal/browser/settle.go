@@ -56,6 +56,7 @@ type settler struct {
 	in                                    []int // path to the frame of another origin that is acted on
 	scrolled                              bool  // listeners hear of it in the next frame
 	frame                                 bool  // a frame is due in any case
+	freed                                 bool  // held requests were sent on: their answers are to come
 	out                                   *Settle
 }
 
@@ -167,19 +168,29 @@ func (s *settler) run(ctx context.Context, w work) error {
 		}
 		var dirty bool
 		s.b.read(func() { dirty = s.p.dirty })
-		if !dirty && !w.busy() {
+		if !dirty && !w.busy() && s.due() < 0 && !s.freed {
 			return nil
 		}
+		s.freed = false
 		next, err := s.ask(ctx, "P.state()")
 		if err != nil {
 			return err
 		}
 		s.out.Running = next.Names
-		if (!next.busy() && !s.unread()) || round >= maxRounds || s.used >= s.b.cfg.Horizon {
+		if (!next.busy() && !s.unread() && s.due() < 0 && !s.freed) || round >= maxRounds || s.used >= s.b.cfg.Horizon {
 			return nil
 		}
 		w = next
 	}
+}
+
+// due is how many ms ahead the next held request lies that the step waits for; -1: none.
+func (s *settler) due() float64 {
+	d := s.b.dueIn(s.b.rawTime(s.b.virtual), false)
+	if d < 0 || d > float64((s.b.cfg.Horizon-s.used).Milliseconds()) {
+		return -1
+	}
+	return d
 }
 
 func (s *settler) unread() (dirty bool) {
@@ -190,7 +201,7 @@ func (s *settler) unread() (dirty bool) {
 // budget is how far virtual time goes next: a short step, or up to the last timer
 // within the horizon.
 func (s *settler) budget(w work, round int) time.Duration {
-	d := time.Duration(w.Timer+1) * time.Millisecond
+	d := time.Duration(max(w.Timer, s.due())+1) * time.Millisecond
 	if round == 0 {
 		d = max(d, shortBudget)
 	}
@@ -259,8 +270,14 @@ func (s *settler) advance(ctx context.Context, d time.Duration) error {
 	goal := s.b.virtual + float64(d.Milliseconds())
 	left := d.Milliseconds()
 	for tries := 0; left > 0 && tries < 4; tries++ {
+		part := s.part(goal, left)
 		hold := s.holds()
-		err := s.budgeted(ctx, hold, left)
+		err := s.budgeted(ctx, hold, part)
+		if err == nil && part < left {
+			left -= part
+			tries--
+			continue
+		}
 		if err == nil {
 			break
 		}
@@ -277,16 +294,42 @@ func (s *settler) advance(ctx context.Context, d time.Duration) error {
 		if !hold {
 			break
 		}
+		if s.heldUp() {
+			tries--
+		}
 	}
 	s.b.virtual = goal
+	s.freed = s.b.letGo(s.b.rawTime(goal)) || s.freed
+	s.b.read(func() { s.b.at = goal - s.b.start })
 	s.used += d
 	s.out.VirtualMS += float64(d.Milliseconds())
 	return nil
 }
 
+// part is how much of what is left of an advance to goal comes before the next held
+// request is due. Those that are due now are let go.
+func (s *settler) part(goal float64, left int64) int64 {
+	if !s.heldUp() {
+		return left
+	}
+	now := s.b.rawTime(goal) - float64(left)
+	s.freed = s.b.letGo(now) || s.freed
+	if d := s.b.dueIn(now, false); d > 0 {
+		return min(left, int64(d))
+	}
+	return left
+}
+
+// heldUp says whether a request is held in virtual time: then time must go on although
+// the request is under way.
+func (s *settler) heldUp() (yes bool) {
+	s.b.read(func() { yes = s.b.anyHeld() })
+	return yes
+}
+
 // holds says whether virtual time may wait for the network.
 func (s *settler) holds() (hold bool) {
-	s.b.read(func() { hold = !s.b.anyStreams() || s.b.anyLoading() })
+	s.b.read(func() { hold = !s.b.anyHeld() && (!s.b.anyStreams() || s.b.anyLoading()) })
 	return hold
 }
 
@@ -313,7 +356,7 @@ func (s *settler) budgeted(ctx context.Context, hold bool, ms int64) error {
 		err := s.b.until(wait, "wait for the page", func() bool {
 			now := s.b.anyLoading()
 			state, ended = s.p.trouble(), s.p.expired > before
-			stream = hold && !now && s.b.anyStreams()
+			stream = hold && (!now && s.b.anyStreams() || s.b.anyHeld())
 			moved = now != loading
 			return ended || state != nil || stream || moved
 		})
@@ -381,16 +424,36 @@ func (s *settler) windows(ctx context.Context) error {
 		var loading bool
 		s.b.read(func() { loading = s.b.anyLoading() })
 		if !loading {
+			if err := s.catchUp(ctx); err != nil {
+				return err
+			}
 			return s.downloads(ctx)
 		}
 		// Without frames nobody asks for styles, and a document whose styles were never
 		// asked for does not find out that it has loaded.
 		s.lay(ctx)
-		if err := s.advance(ctx, 10*time.Millisecond); err != nil {
+		d := 10 * time.Millisecond
+		if due := s.b.dueIn(s.b.rawTime(s.b.virtual), true); due > 0 {
+			d = max(d, time.Duration(due)*time.Millisecond)
+		}
+		if err := s.advance(ctx, d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// catchUp lets the time pass that documents have taken to come.
+func (s *settler) catchUp(ctx context.Context) error {
+	var lag time.Duration
+	s.b.read(func() { lag, s.b.lag = s.b.lag, 0 })
+	if lag <= 0 {
+		return nil
+	}
+	used := s.used
+	err := s.advance(ctx, lag)
+	s.used = used // the page's own work has the whole horizon
+	return err
 }
 
 // lay makes the tab's document lay itself out, if it has one already. That it cannot

@@ -71,6 +71,7 @@ func (b *Browser) detach(session string) {
 		}
 		p := b.tabs[i]
 		p.closed = true
+		b.holdings = slices.DeleteFunc(slices.Clone(b.holdings), func(h holding) bool { return h.p == p })
 		b.tabs = slices.Delete(slices.Clone(b.tabs), i, i+1)
 		b.orphaned = true
 		if b.fresh == p {

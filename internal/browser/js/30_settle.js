@@ -63,3 +63,7 @@ P.release = () => {
   return 1;
 };
 P.wake = null;
+
+// P.held and P.freed tell of requests that are held up in virtual time.
+P.held = (name) => { for (const w of P.windows()) w.P.ask({name, late: true}); };
+P.freed = (name) => { for (const w of P.windows()) w.P.ask({name, late: false}); };

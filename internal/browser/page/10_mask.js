@@ -45,5 +45,6 @@ const commands = {__proto__: null};
 apply(addEventListener, window, [C.secret + 'q', (e) => {
   const f = commands[e.detail];
   if (f) reply(f());
+  else if (e.detail && e.detail.name) reply(mark(e.detail));
 }]);
 const reply = (v) => apply(dispatchEvent, window, [new CustomEventOf(C.secret + 'a', {detail: v})]);

@@ -34,9 +34,18 @@ const count = () => {
   let names = '';
   requests.forEach((r) => {
     names += r.name + '\n';
-    if (r.stream || r.step !== step) others++; else { mine++; if (r.soft) soft++; }
+    if (r.stream || r.late || r.step !== step) others++; else { mine++; if (r.soft) soft++; }
   });
   return [mine, others, names, soft];
+};
+// mark says of the oldest such request that it is held up in virtual time, or no more. It
+// is of the step in which its time comes.
+const mark = ({name, late}) => {
+  let found = null;
+  requests.forEach((r) => { if (!found && r.name === name && !!r.late !== late) found = r; });
+  if (found) { found.late = late; if (!late) found.step = step; }
+  answerIdle();
+  return '';
 };
 const answerIdle = () => {
   if (!waiting || count()[0] > 0) return;
