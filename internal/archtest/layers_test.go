@@ -36,7 +36,7 @@ var layers = [][]string{
 	{"internal/perturb/plan"},
 	{"internal/perturb/profile"},
 	{"internal/cdp", "internal/sandbox", "internal/yamlfile", "internal/perturb/kind", "internal/perturb/stream"},
-	{"rewind"},
+	{"rewind", "internal/worldclock"},
 	{"internal/uapi", "internal/action", "internal/fault", "internal/sys", "internal/version", "gen", "internal/gen"},
 }
 

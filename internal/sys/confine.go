@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
+	"sync"
 	"syscall"
 
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -18,6 +20,9 @@ type Confinement struct {
 	Landlock *Landlock
 	// Tasks is the file that takes the threads of the control group that the child is to be in.
 	Tasks *os.File
+	// Notify, if given, is handed the listener of the calls that a world's clock has to see,
+	// before the process begins. Its first execve is among them: somebody must answer.
+	Notify func(listener int)
 }
 
 // Landlock lists what remains allowed; all else is denied.
@@ -33,17 +38,50 @@ type Landlock struct {
 // niceness per thread, and a child inherits those of the thread that forks. The thread is
 // used once and then ended.
 func ForkConfined(c Confinement, path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
+	if c.Notify != nil {
+		defer withoutCollector()()
+	}
+	onThreadOfItsOwn(func() {
+		if err = confineThread(c); err == nil {
+			pid, err = syscall.ForkExec(path, argv, attr)
+		}
+	})
+	return pid, err
+}
+
+// onThreadOfItsOwn runs f on a thread that ends with it, and waits for f. The program's
+// first thread would not end: the runtime parks it, with all that f did to it. So who finds
+// itself on that one has another take its place.
+func onThreadOfItsOwn(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		// Not unlocked: the runtime ends a thread whose goroutine returns while locked to it.
 		runtime.LockOSThread()
-		if err = confineThread(c); err == nil {
-			pid, err = syscall.ForkExec(path, argv, attr)
+		if unix.Gettid() == os.Getpid() {
+			defer runtime.UnlockOSThread()
+			onThreadOfItsOwn(f)
+			return
 		}
+		f()
 	}()
 	<-done
-	return pid, err
+}
+
+// collector is held while the garbage collector is off.
+var collector sync.Mutex
+
+// withoutCollector switches the garbage collector off until the function that it returns
+// is called. From fork to exec the forking thread does not answer the collector, which
+// stops all goroutines until it does; the one that has to let the exec pass would be among
+// them. SetGCPercent waits for a collection that is under way.
+func withoutCollector() (restore func()) {
+	collector.Lock()
+	old := debug.SetGCPercent(-1)
+	return func() {
+		debug.SetGCPercent(old)
+		collector.Unlock()
+	}
 }
 
 func confineThread(c Confinement) error {
@@ -75,7 +113,14 @@ func confineThread(c Confinement) error {
 			return err
 		}
 	}
-	return filterThread()
+	listener, err := filterThread(c.Notify != nil)
+	if err != nil {
+		return err
+	}
+	if c.Notify != nil {
+		c.Notify(listener)
+	}
+	return nil
 }
 
 // lastCapability is above the last that any kernel has.

@@ -36,7 +36,8 @@ const (
 
 // filterProgram denies deniedCalls, clone with new namespaces, and every system call of
 // a foreign architecture (32-bit entry points have other numbers).
-func filterProgram() []unix.SockFilter {
+// With notify given, what a world's clock has to see is passed on to a listener.
+func filterProgram(notify bool) []unix.SockFilter {
 	const (
 		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 		equal  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
@@ -59,6 +60,9 @@ func filterProgram() []unix.SockFilter {
 	for _, nr := range deniedCalls {
 		p = append(p, unix.SockFilter{Code: equal, K: nr, Jf: 1}, unix.SockFilter{Code: ret, K: noSys})
 	}
+	if notify {
+		p = append(p, clockRules()...)
+	}
 	return append(p,
 		unix.SockFilter{Code: equal, K: unix.SYS_CLONE, Jf: 3},
 		unix.SockFilter{Code: load, K: dataArg0},
@@ -69,12 +73,17 @@ func filterProgram() []unix.SockFilter {
 }
 
 // filterThread puts this thread and its children under the filter. It needs no_new_privs.
-func filterThread() error {
-	p := filterProgram()
+// With notify given, the answer is a listener for the calls that are passed on.
+func filterThread(notify bool) (listener int, err error) {
+	p := filterProgram(notify)
 	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
-	if errno != 0 {
-		return fmt.Errorf("seccomp: %w", errno)
+	var flags uintptr
+	if notify {
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
 	}
-	return nil
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return -1, fmt.Errorf("seccomp: %w", errno)
+	}
+	return int(fd), nil
 }

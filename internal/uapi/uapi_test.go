@@ -28,6 +28,8 @@ func TestSizes(t *testing.T) {
 		{"prctl_mm_map", unsafe.Sizeof(MMMap{}), 104},
 		{"msghdr", unsafe.Sizeof(Msghdr{}), 56},
 		{"user_regs_struct", unsafe.Sizeof(Regs{}), 216},
+		{"seccomp_notif", unsafe.Sizeof(SeccompNotif{}), 80},
+		{"seccomp_notif_resp", unsafe.Sizeof(SeccompResp{}), 24},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s has %d bytes, the kernel's has %d", c.name, c.got, c.want)

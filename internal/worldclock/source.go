@@ -1,0 +1,157 @@
+package worldclock
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Source is where a world's programs get their random bytes: each process has a stream of
+// its own, which is a function of the seed, of its service, and of its place among the
+// processes of the service, the oldest first. What one process draws does not move what
+// another gets.
+type Source struct {
+	mu      sync.Mutex
+	label   string            // guarded by mu
+	seed    uint64            // guarded by mu
+	real    map[string]bool   // guarded by mu: services that get the kernel's
+	roots   map[string]int    // guarded by mu: first process of each service
+	streams map[int]*stream   // guarded by mu, by process
+	groups  map[int]int       // guarded by mu: process of a thread
+	starts  map[string]uint64 // guarded by mu: programs begun by each service
+}
+
+// stream is what one process draws from.
+type stream struct {
+	mu  sync.Mutex
+	gen *rand.ChaCha8
+}
+
+func (s *stream) fill(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = s.gen.Read(b) // never fails
+}
+
+// NewSource makes a source for what happens before an episode; the label tells worlds apart.
+func NewSource(label string) *Source {
+	s := &Source{real: map[string]bool{}, roots: map[string]int{}}
+	s.Reseed("start of "+label, 0)
+	return s
+}
+
+// Reseed begins all streams anew.
+func (s *Source) Reseed(label string, seed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.label, s.seed, s.starts = label, seed, map[string]uint64{}
+	s.streams, s.groups = map[int]*stream{}, map[int]int{}
+}
+
+// SetReal says whether a service gets the kernel's random bytes.
+func (s *Source) SetReal(service string, real bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.real[service] = real
+}
+
+// Real is what SetReal has set.
+func (s *Source) Real(service string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.real[service]
+}
+
+// SetRoot names the first process of a service.
+func (s *Source) SetRoot(service string, pid int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.roots[service] = pid
+}
+
+// stream gives the stream of the process that a thread belongs to.
+func (s *Source) stream(service string, tid int) *stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	group := s.groups[tid]
+	if group == 0 {
+		var err error
+		if group, err = groupOf(tid); err != nil {
+			group = tid
+		}
+		s.groups[tid] = group
+	}
+	if st := s.streams[group]; st != nil {
+		return st
+	}
+	st := &stream{gen: rand.NewChaCha8(s.key(service, "process", s.place(service, group)))}
+	s.streams[group] = st
+	return st
+}
+
+// begin fills in what the next program of a service begins with.
+func (s *Source) begin(service string, b []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.real[service] {
+		return false
+	}
+	s.starts[service]++
+	gen := rand.NewChaCha8(s.key(service, "program", s.starts[service]))
+	_, _ = gen.Read(b) // never fails
+	return true
+}
+
+// key is called with mu held.
+func (s *Source) key(service, what string, n uint64) [32]byte {
+	h := sha256.New()
+	for _, text := range []string{s.label, service, what} {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(text))))
+		h.Write([]byte(text))
+	}
+	h.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, s.seed), n))
+	return [32]byte(h.Sum(nil))
+}
+
+// place counts the processes of the service that are older: numbers of processes differ
+// from world to world, their order does not. It is called with mu held.
+func (s *Source) place(service string, pid int) uint64 {
+	root := s.roots[service]
+	if root == 0 || root == pid {
+		return 0
+	}
+	n := uint64(1)
+	for todo := []int{root}; len(todo) > 0; {
+		next := childrenOf(todo[0])
+		todo = append(todo[1:], next...)
+		for _, c := range next {
+			if c < pid {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// childrenOf lists the children of a process, which each of its threads lists for itself.
+func childrenOf(pid int) []int {
+	var out []int
+	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children") // the pattern is well formed
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		for _, w := range strings.Fields(string(data)) {
+			if n, err := strconv.Atoi(w); err == nil {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
