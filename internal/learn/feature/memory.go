@@ -1,0 +1,197 @@
+package feature
+
+import (
+	"hash/fnv"
+	"net/url"
+	"strings"
+
+	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/learn/candidate"
+	"github.com/pommelgym/pommel/internal/learn/instruction"
+	"github.com/pommelgym/pommel/internal/learn/page"
+)
+
+// Memory is what a policy remembers of the running episode.
+type Memory struct {
+	In    *instruction.Instruction
+	step  int
+	limit int
+
+	page *page.Page
+	// Kind is the page's address without what differs from thing to thing.
+	Kind    string
+	look    uint64 // of all that the page shows
+	arrived bool   // the page is another than before
+	changed bool   // the last action changed what the page shows
+	failed  string // the kind of the last action's error
+	dialog  bool
+	before  map[string]bool // bids of the observation before
+
+	last    *candidate.Candidate
+	lastTag string // operation and name of the last action
+	tried   map[string]int
+	named   map[string]int
+	visits  map[string]int
+	looks   map[uint64]int
+	dead    map[uint64]map[string]int
+	used    map[int]bool    // slots that were typed or chosen
+	filled  map[string]bool // fields that were typed into since the page was reached
+	lastBid string          // of the field typed into last on this page
+}
+
+// NewMemory begins an episode; limit is how many steps it may take.
+func NewMemory(instructionText string, limit int) *Memory {
+	return &Memory{
+		In: instruction.Parse(instructionText), limit: max(1, limit), before: map[string]bool{},
+		tried: map[string]int{}, named: map[string]int{}, visits: map[string]int{}, looks: map[uint64]int{},
+		dead: map[uint64]map[string]int{}, used: map[int]bool{}, filled: map[string]bool{},
+	}
+}
+
+// See takes in an observation and gives the candidates that are worth a try.
+func (m *Memory) See(o *gym.Observation) []candidate.Candidate {
+	p := page.Parse(o)
+	look := lookOf(p, o)
+	kind := KindOf(o.URL)
+	m.before = map[string]bool{}
+	if m.page != nil {
+		for i := range m.page.Nodes {
+			m.before[m.page.Nodes[i].Bid] = true
+		}
+	}
+	m.changed = m.page == nil || look != m.look
+	m.arrived = m.page == nil || p.URL != m.page.URL || m.last != nil && m.last.Op == candidate.Reload
+	m.failed = ""
+	if o.LastActionError != nil {
+		m.failed = string(o.LastActionError.Kind)
+	}
+	m.fruit()
+	if m.arrived {
+		m.visits[kind]++
+		m.filled, m.lastBid = map[string]bool{}, ""
+	}
+	m.page, m.look, m.Kind, m.dialog = p, look, kind, o.Dialog != nil || p.TopDialog() >= 0
+	m.looks[look]++
+	return m.worth(candidate.List(p, m.In, o))
+}
+
+// fruit notes what came of the last action: what changed nothing is not tried again in the same place.
+func (m *Memory) fruit() {
+	if m.last == nil || m.changed {
+		return
+	}
+	if m.last.Op == candidate.Wait {
+		delete(m.dead, m.look)
+		return
+	}
+	if m.dead[m.look] == nil {
+		m.dead[m.look] = map[string]int{}
+	}
+	m.dead[m.look][m.last.Key]++
+}
+
+// patience is how often an action that fails may be tried in the same place: what lies in its way may go.
+const patience = 2
+
+// worth leaves out what has changed nothing here before.
+func (m *Memory) worth(all []candidate.Candidate) []candidate.Candidate {
+	dead := m.dead[m.look]
+	if len(dead) == 0 {
+		return all
+	}
+	limit := 1
+	if m.failed != "" {
+		limit = patience
+	}
+	var out []candidate.Candidate
+	for _, c := range all {
+		if dead[c.Key] < limit {
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 {
+		return all
+	}
+	return out
+}
+
+// Act notes the candidate that was chosen.
+func (m *Memory) Act(c candidate.Candidate) {
+	m.step++
+	m.last = &c
+	m.tried[c.Key]++
+	m.lastTag = c.Op.String()
+	if c.Node >= 0 {
+		n := &m.page.Nodes[c.Node]
+		m.named[n.Role+"|"+n.Name]++
+		m.lastTag += " " + strings.Join(m.masked(n.Name), " ")
+		switch c.Op {
+		case candidate.Fill, candidate.Select:
+			m.filled[n.Bid] = true
+			m.lastBid = n.Bid
+		case candidate.Click:
+			if n.Role == "radio" || n.Role == "checkbox" {
+				m.lastBid = n.Bid
+			}
+		}
+	}
+	if c.Slot >= 0 {
+		m.used[c.Slot] = true
+	}
+}
+
+// Novel says how often this page, as it looks, has been seen in this episode.
+func (m *Memory) Novel() bool { return m.looks[m.look] == 1 }
+
+// Step is how many actions were chosen.
+func (m *Memory) Step() int { return m.step }
+
+// lookOf hashes what a page shows. What merely moved or has the focus makes no difference.
+func lookOf(p *page.Page, o *gym.Observation) uint64 {
+	h := fnv.New64a()
+	write := func(s string) {
+		_, _ = h.Write([]byte(s))
+		_, _ = h.Write([]byte{0})
+	}
+	write(p.URL)
+	if o.Dialog != nil {
+		write(o.Dialog.Message)
+	}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		write(n.Role)
+		write(n.Name)
+		write(n.Value)
+		flags := []byte{0}
+		for bit, on := range []bool{n.Checked, n.Disabled, n.Expanded} {
+			if on {
+				flags[0] |= 1 << bit
+			}
+		}
+		_, _ = h.Write(flags)
+	}
+	return h.Sum64()
+}
+
+// KindOf is an address without host, query, and what names a single thing.
+func KindOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "?"
+	}
+	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
+	for i, s := range parts {
+		if strings.ContainsAny(s, "0123456789-_.") || len(s) > 14 || i > 0 && len(parts[i-1]) == 1 {
+			parts[i] = "*"
+		}
+	}
+	return "/" + strings.Join(parts, "/")
+}
+
+// BidOf is the bid of the element of a candidate of the page that was seen last.
+func (m *Memory) BidOf(c candidate.Candidate) string {
+	if c.Node < 0 {
+		return ""
+	}
+	return m.page.Nodes[c.Node].Bid
+}
