@@ -18,6 +18,7 @@ type root struct {
 	World   worldCmd   `cmd:"" help:"List, check, or look into worlds."`
 	Check   checkCmd   `cmd:"" help:"Prove the tasks of a world: solvable, not won by doing nothing, judged purely."`
 	Run     runCmd     `cmd:"" help:"Let an agent play episodes, and add up what came of them."`
+	Train   trainCmd   `cmd:"" help:"Train the reference policy on a world's tasks, live."`
 	Serve   serveCmd   `cmd:"" help:"Serve a world's episodes over RPC."`
 	Bench   benchCmd   `cmd:"" help:"Measure steps, resets and throughput."`
 	Perturb perturbCmd `cmd:"" help:"List perturbations, and print what a profile will do."`

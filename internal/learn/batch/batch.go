@@ -51,6 +51,8 @@ type Episode struct {
 	Last float64
 	// Spots are the kinds of the pages that each step led to, "" where the page looked as before.
 	Spots []string
+	// Looks are hashes of what the page showed before each step and after the last.
+	Looks []uint64
 	// Lost is the fault of the infrastructure that made it void.
 	Lost error
 }
@@ -88,6 +90,7 @@ func play(ctx context.Context, env Env, n *net.Net, j Job) Episode {
 	}
 	p := policy.NewPlayer(n, r.Instruction, j.Limit, rng)
 	p.See(r.Observation)
+	e.Looks = append(e.Looks, p.Look())
 	for !r.Done() {
 		c := p.Choose()
 		if r, err = env.Step(ctx, c.Action); err != nil {
@@ -111,9 +114,22 @@ func (e *Episode) add(c policy.Choice, r *gym.Result, p *policy.Player) {
 	}
 	e.Steps = append(e.Steps, ppo.Step{In: c.In, Choice: c.Index, LogP: c.LogP, Value: c.Value, Reward: r.Reward})
 	e.Spots = append(e.Spots, spot)
+	e.Looks = append(e.Looks, p.Look())
 	e.Reward += r.Reward
 	e.Success = r.Done() && r.Info.Success
 	e.Cut = r.Truncated && !r.Terminated
+}
+
+// Back is the last step, not behind last, before which the page looked as it does before
+// step i and up to which nothing was earned; i itself when it never did so again.
+func (e *Episode) Back(i, last int) int {
+	to := i
+	for j := i + 1; j <= last && e.Steps[j-1].Reward == 0; j++ {
+		if j < len(e.Looks) && e.Looks[j] == e.Looks[i] {
+			to = j
+		}
+	}
+	return to
 }
 
 // Collect plays the jobs on parallel environments and returns the episodes in the order

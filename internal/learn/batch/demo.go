@@ -80,6 +80,7 @@ func (f *follower) step(ctx context.Context, text string) (*gym.Result, error) {
 	}
 	f.e.Steps = append(f.e.Steps, ppo.Step{In: choice.In, Choice: choice.Index, LogP: choice.LogP, Value: choice.Value, Reward: r.Reward})
 	f.e.Spots = append(f.e.Spots, "")
+	f.e.Looks = append(f.e.Looks, uint64(len(f.e.Looks))) // an oracle makes no detours
 	f.e.Reward += r.Reward
 	f.e.Success = r.Done() && r.Info.Success
 	f.list, f.seen = f.p.See(r.Observation), r.Observation

@@ -13,12 +13,12 @@ import (
 var valueOf = map[instruction.Answer]*regexp.Regexp{
 	instruction.AnswerMoney: regexp.MustCompile(`\$\d[\d,]*(?:\.\d\d)?`),
 	instruction.AnswerDate:  regexp.MustCompile(`\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December) \d{4}|\d{4}-\d\d-\d\d`),
-	instruction.AnswerCount: regexp.MustCompile(`\b\d+\b`),
+	instruction.AnswerCount: regexp.MustCompile(`(?:^|\s)(\d+)(?:$| [a-z])`), // not the day of "9 March"
 	instruction.AnswerCode:  regexp.MustCompile(`\b[A-Z]+-?\d{3,}[A-Z0-9-]*\b`),
 }
 
-// maxAnswers bounds how many answers a page gives.
-const maxAnswers = 24
+// maxAnswers bounds how many answers a page gives: a wrong one ends the episode.
+const maxAnswers = 8
 
 // answers lists the values of the main part that could be what the instruction asks for.
 func (l *lister) answers() {
@@ -75,7 +75,8 @@ func (l *lister) cells(i int, header []string) {
 }
 
 func (l *lister) values(i int, text, label string) {
-	for _, v := range valueOf[l.in.Answer].FindAllString(text, -1) {
+	for _, m := range valueOf[l.in.Answer].FindAllStringSubmatch(text, -1) {
+		v := m[len(m)-1]
 		if l.found >= maxAnswers || l.in.Has[strings.ToLower(v)] {
 			return
 		}

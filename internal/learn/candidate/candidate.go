@@ -196,6 +196,10 @@ func (l *lister) add(c Candidate) {
 	if at := l.p.Item(c.Node); at >= 0 {
 		item = l.p.Text(at)
 	}
+	if at := l.p.Landmark(c.Node); at >= 0 && n.Role != "link" {
+		// Two links of one name lead to one place; two buttons of one name do different things.
+		item += "|" + l.p.Nodes[at].Role + l.p.Nodes[at].Name
+	}
 	c.Key = strings.Join([]string{c.Op.String(), n.Role, n.Name, c.Value, item}, "|")
 	if l.doubles[c.Key] {
 		return

@@ -143,6 +143,9 @@ func (m *Memory) Act(c candidate.Candidate) {
 // Novel says how often this page, as it looks, has been seen in this episode.
 func (m *Memory) Novel() bool { return m.looks[m.look] == 1 }
 
+// Look is a hash of what the page shows.
+func (m *Memory) Look() uint64 { return m.look }
+
 // Step is how many actions were chosen.
 func (m *Memory) Step() int { return m.step }
 

@@ -47,6 +47,9 @@ func (p *Player) See(o *gym.Observation) []candidate.Candidate {
 // Spot names the kind of page that was seen last, and whether it looks new in this episode.
 func (p *Player) Spot() (kind string, novel bool) { return p.mem.Kind, p.mem.Novel() }
 
+// Look is a hash of what the page shows.
+func (p *Player) Look() uint64 { return p.mem.Look() }
+
 // Choose decides.
 func (p *Player) Choose() Choice {
 	in := p.mem.Encode(p.list)

@@ -133,14 +133,12 @@ func (l *Learner) Imitate(in *feature.Input, choice int, weight float64) {
 }
 
 // Relive adds the gradient of self-imitation for one step of a good episode: Oh et al.,
-// "Self-Imitation Learning", 2018, arXiv:1806.05332, eq. 2 and 3. Only what went better
-// than expected is imitated.
-func (l *Learner) Relive(st *Step, valueWeight, weight float64) {
+// "Self-Imitation Learning", 2018, arXiv:1806.05332, eq. 2 and 3: what went better than
+// expected is imitated. share keeps part of the weight where the value has caught up, because
+// the value is learnt faster than the way to it.
+func (l *Learner) Relive(st *Step, share, valueWeight, weight float64) {
 	l.forward(st.In)
-	gain := st.Return - l.pass.Value
-	if gain <= 0 {
-		return
-	}
-	l.logPGrad(st.Choice, -weight*gain)
+	gain := max(st.Return-l.pass.Value, 0)
+	l.logPGrad(st.Choice, -weight*max(gain, share*st.Return))
 	l.Net.Backward(st.In, &l.pass, l.dScore, -weight*valueWeight*gain, l.Grad)
 }

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/learn/batch"
+	"github.com/pommelgym/pommel/internal/learn/train"
+)
+
+type trainCmd struct {
+	worldFlags
+	jsonFlag
+	Tasks      []string `help:"Only these tasks. Default: the easy and medium ones of the training split."`
+	Difficulty []string `default:"easy,medium" help:"Difficulties to train on, if --tasks names none."`
+	Profile    string   `default:"none" help:"Friction to train under."`
+	Steps      int      `help:"Train for this many steps. With it, the same seed gives the same policy, bit for bit."`
+	Seconds    int      `help:"Train for this long instead; how many steps that are depends on the machine."`
+	Seed       int64    `default:"0" help:"Seed of the network, of the draws and of the choice of episodes."`
+	Demos      int      `default:"0" help:"Imitate this many episodes of each task's oracle first. 0 starts from nothing."`
+	Evaluate   int      `default:"2" help:"Episodes of each task before and after, on seeds that training does not see; 0 leaves it out."`
+	Parallel   int      `default:"2" help:"How many worlds play at the same time; the result does not depend on it."`
+	Out        string   `default:"" help:"Folder for the policy, the log, the plots and the report. Default: pommel-train-SEED."`
+	Resume     string   `default:"" help:"Go on from this policy file; give the same options and a larger budget."`
+	Expect     float64  `name:"expect-success" default:"0" help:"Exit with 1 if the success rate at the end is lower (0..1)."`
+}
+
+// Validate refuses what cannot be meant.
+func (c *trainCmd) Validate() error {
+	switch {
+	case c.Steps < 0 || c.Seconds < 0 || c.Steps > 0 && c.Seconds > 0:
+		return fmt.Errorf("give --steps or --seconds, one of them and not below 0")
+	case c.Parallel < 1 || c.Demos < 0 || c.Evaluate < 0:
+		return fmt.Errorf("--parallel takes 1 or more, --demos and --evaluate 0 or more")
+	case c.Expect < 0 || c.Expect > 1:
+		return fmt.Errorf("--expect-success takes 0 to 1")
+	}
+	if c.Steps == 0 && c.Seconds == 0 {
+		c.Steps = 4000
+	}
+	if c.Out == "" {
+		c.Out = fmt.Sprintf("pommel-train-%d", c.Seed)
+	}
+	return nil
+}
+
+func (c *trainCmd) Run(ctx context.Context, s *State) error {
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		return usagef("--out: %v", err)
+	}
+	g, err := c.open(ctx, s, c.Parallel)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	tasks, err := c.choose(g)
+	if err != nil {
+		return err
+	}
+	envs := make([]batch.Env, c.Parallel)
+	for i := range envs {
+		env := g.NewEnv()
+		defer env.Close()
+		envs[i] = env
+	}
+	show := newTrainView(s, tasks)
+	defer show.end()
+	t, err := train.New(train.Config{
+		World: g.Describe().World, Profile: c.Profile, Tasks: tasks, Seed: c.Seed, Steps: c.Steps, Time: time.Duration(c.Seconds) * time.Second,
+		Demos: c.Demos, Evaluate: c.Evaluate, Tuning: train.Default(),
+	}, envs, show.watch(c.Steps, c.Seconds))
+	if err != nil {
+		return usageError{err}
+	}
+	if c.Resume != "" {
+		if err := t.Resume(c.Resume); err != nil {
+			return err
+		}
+	}
+	err = t.Run(ctx)
+	show.end()
+	// An interrupted training keeps what it has.
+	err = errors.Join(err, t.Save(filepath.Join(c.Out, "policy.pommel")))
+	if err != nil {
+		return err
+	}
+	return c.finish(s, t.Outcome())
+}
+
+// choose selects the tasks to train on.
+func (c *trainCmd) choose(g *gym.Gym) ([]gym.TaskInfo, error) {
+	if len(c.Tasks) > 0 {
+		return g.Select("", "", c.Tasks)
+	}
+	all, err := g.Select("train", "", nil)
+	if err != nil {
+		return nil, err
+	}
+	wanted := "," + strings.Join(c.Difficulty, ",") + ","
+	var out []gym.TaskInfo
+	for _, t := range all {
+		if strings.Contains(wanted, ","+t.Difficulty+",") {
+			out = append(out, t)
+		}
+	}
+	if len(out) == 0 {
+		return nil, usagef("world %s has no training task of difficulty %s", c.World, strings.Join(c.Difficulty, " or "))
+	}
+	return out, nil
+}
+
+func (c *trainCmd) finish(s *State, o *train.Outcome) error {
+	var err error
+	if c.JSON {
+		err = s.printJSON(o)
+	} else {
+		printTraining(s, o, c.Out)
+	}
+	if err == nil && o.End != nil && o.SuccessEnd < c.Expect {
+		err = errNotGood
+	}
+	return err
+}

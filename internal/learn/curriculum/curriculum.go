@@ -1,0 +1,166 @@
+// Package curriculum chooses what to practise next: which task, which seed, under which
+// friction.
+//
+// A task is drawn the more often the more there is to learn from it: most where it succeeds
+// half of the time, where the success of one episode says most (its variance p(1-p) is
+// largest), less where it always or never succeeds. Narvekar et al., "Curriculum Learning for
+// Reinforcement Learning Domains", JMLR 2020, has the field's survey.
+package curriculum
+
+import (
+	"math/rand/v2"
+
+	"github.com/pommelgym/pommel/gym"
+)
+
+// Lesson is one episode to play.
+type Lesson struct {
+	Task string
+	Seed int64
+	// Limit is how many steps it may take.
+	Limit int
+	// Profile and Strength say which friction; "" is none.
+	Profile  string
+	Strength float64
+}
+
+// Friction says how strong a profile is when a part of the training, 0 to 1, is over.
+type Friction interface {
+	At(progress float64) (profile string, strength float64)
+}
+
+// Calm is no friction.
+type Calm struct{}
+
+// At says that there is none.
+func (Calm) At(float64) (string, float64) { return "", 0 }
+
+// Ramp raises a profile's strength from 0 to 1 while a part of the training passes, and keeps it there.
+type Ramp struct {
+	Profile string
+	// From and To are the parts of the training, 0 to 1, between which the strength rises.
+	From, To float64
+}
+
+// At is the profile and its strength.
+func (r Ramp) At(progress float64) (string, float64) {
+	switch {
+	case progress <= r.From:
+		return "", 0
+	case progress >= r.To:
+		return r.Profile, 1
+	}
+	return r.Profile, (progress - r.From) / (r.To - r.From)
+}
+
+// State is what the choice depends on; it is stored with the policy.
+type State struct {
+	// Rate is each task's success of late, Played how often it was played, Won how often with success.
+	Rate   []float64
+	Played []int
+	Won    []int
+	// Credit is what each task has saved up: the one with most is played next.
+	Credit []float64
+}
+
+// Curriculum deals out lessons.
+type Curriculum struct {
+	tasks   []gym.TaskInfo
+	seeds   []int64
+	stretch int
+	State   State
+}
+
+// New makes a curriculum over tasks. Each task is practised on a fixed set of seeds of the
+// training split; stretch bounds an episode's steps.
+func New(tasks []gym.TaskInfo, seeds, stretch int, seed int64) *Curriculum {
+	c := &Curriculum{tasks: tasks, stretch: stretch, State: State{
+		Rate: make([]float64, len(tasks)), Played: make([]int, len(tasks)), Won: make([]int, len(tasks)), Credit: make([]float64, len(tasks)),
+	}}
+	rng := rand.New(rand.NewPCG(uint64(seed), 0x73656564))
+	start := rng.Int64N(1000) * 10
+	for i := int64(0); len(c.seeds) < seeds; i++ {
+		if Split(start+i) == "train" {
+			c.seeds = append(c.seeds, start+i)
+		}
+	}
+	return c
+}
+
+// Split is the split that a seed belongs to: 0 to 6 of ten train, 7 and 8 validate, 9 tests.
+func Split(seed int64) string {
+	switch seed % 10 {
+	case 9:
+		return "test"
+	case 7, 8:
+		return "validation"
+	}
+	return "train"
+}
+
+// Next deals n lessons, in groups of the same task and seed: an episode's start is
+// cheaper to reach again, and one can be compared with the other.
+func (c *Curriculum) Next(n, group int, progress float64, f Friction) []Lesson {
+	out := make([]Lesson, 0, n)
+	profile, strength := f.At(progress)
+	for len(out) < n {
+		t := c.draw()
+		for range min(group, n-len(out)) {
+			seed := c.seeds[c.State.Played[t]/max(1, group)%len(c.seeds)]
+			c.State.Played[t]++
+			out = append(out, Lesson{Task: c.tasks[t].ID, Seed: seed, Limit: min(c.stretch, c.tasks[t].MaxSteps), Profile: profile, Strength: strength})
+		}
+	}
+	return out
+}
+
+// draw picks the task that has been kept waiting longest, by weight: as even as a schedule
+// can be, without chance.
+func (c *Curriculum) draw() int {
+	best, sum := 0, 0.0
+	for i := range c.tasks {
+		w := c.weight(i)
+		c.State.Credit[i] += w
+		sum += w
+		if c.State.Credit[i] > c.State.Credit[best] {
+			best = i
+		}
+	}
+	c.State.Credit[best] -= sum
+	return best
+}
+
+// floor is the weight that every task keeps: what was learnt must not be forgotten, and
+// what never succeeded may yet.
+const floor = 0.08
+
+func (c *Curriculum) weight(i int) float64 {
+	p := c.State.Rate[i]
+	w := floor + p*(1-p)
+	if c.State.Won[i] == 0 {
+		w += 0.15
+	}
+	return w
+}
+
+// Tell takes in how a lesson went.
+func (c *Curriculum) Tell(task string, success bool) {
+	const pace = 0.15
+	for i := range c.tasks {
+		if c.tasks[i].ID != task {
+			continue
+		}
+		x := 0.0
+		if success {
+			x = 1
+			c.State.Won[i]++
+		}
+		c.State.Rate[i] += pace * (x - c.State.Rate[i])
+	}
+}
+
+// Tasks are the tasks that are practised.
+func (c *Curriculum) Tasks() []gym.TaskInfo { return c.tasks }
+
+// Seed is the i-th seed that is practised.
+func (c *Curriculum) Seed(i int) int64 { return c.seeds[i%len(c.seeds)] }
