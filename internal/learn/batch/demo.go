@@ -67,7 +67,8 @@ func (f *follower) step(ctx context.Context, text string) (*gym.Result, error) {
 		r, err := f.env.Step(ctx, text)
 		return r, err
 	}
-	if pick < 0 && f.stands(c, bid) {
+	if pick < 0 && (f.stands(c, bid) || bid == "" && c.Name != "finish") {
+		// Set already, or tried in case that it is there, and it is not.
 		return f.env.Step(ctx, text)
 	}
 	if pick < 0 {

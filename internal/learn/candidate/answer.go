@@ -2,6 +2,7 @@ package candidate
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,10 +50,46 @@ func (l *lister) answers() {
 			l.values(i, n.Name, labelFor(n, label))
 		}
 	}
+	l.out = append(l.out[:first], l.likeliest(l.out[first:])...)
 	of := len(l.out) - first
 	for i := range l.out[first:] {
 		l.out[first+i].Nth, l.out[first+i].Of = i, of
 	}
+}
+
+// likeliest keeps the answers that stand in a row that the instruction speaks of, or that
+// are called what it asks for, and of the others the first, up to maxAnswers.
+func (l *lister) likeliest(all []Candidate) []Candidate {
+	score := func(c Candidate) float64 {
+		share, _ := l.in.Share(c.Label)
+		return share + float64(l.in.SlotsIn(l.p.Nodes[c.Node].Name))
+	}
+	if len(all) <= maxAnswers {
+		return all
+	}
+	scores := make([]float64, len(all))
+	for i, c := range all {
+		scores[i] = score(c)
+	}
+	sorted := slices.Sorted(slices.Values(scores))
+	least := sorted[len(sorted)-maxAnswers]
+	var out []Candidate
+	room := maxAnswers
+	for _, s := range scores {
+		if s > least {
+			room--
+		}
+	}
+	for i, c := range all {
+		switch {
+		case scores[i] > least:
+			out = append(out, c)
+		case scores[i] == least && room > 0:
+			room--
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // labelFor is what a page calls a text: the term before a definition, else the text itself.
@@ -77,7 +114,7 @@ func (l *lister) cells(i int, header []string) {
 func (l *lister) values(i int, text, label string) {
 	for _, m := range valueOf[l.in.Answer].FindAllStringSubmatch(text, -1) {
 		v := m[len(m)-1]
-		if l.found >= maxAnswers || l.in.Has[strings.ToLower(v)] {
+		if len(l.out) >= Max+64 || l.in.Has[strings.ToLower(v)] {
 			return
 		}
 		v = plain(v)
@@ -85,7 +122,6 @@ func (l *lister) values(i int, text, label string) {
 		c.Key = "answer|" + label + "|" + v
 		if !l.doubles[c.Key] {
 			l.doubles[c.Key] = true
-			l.found++
 			l.out = append(l.out, c)
 		}
 	}

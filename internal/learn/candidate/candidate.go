@@ -61,7 +61,6 @@ type lister struct {
 	out []Candidate
 	// doubles are keys that were listed.
 	doubles map[string]bool
-	found   int // answers
 	siblings
 }
 
@@ -82,11 +81,11 @@ func List(p *page.Page, in *instruction.Instruction, o *gym.Observation) []Candi
 	for i := from; i < to; i++ {
 		l.element(i)
 	}
-	if in.Asks {
-		l.answers()
-	}
 	if len(l.out) > Max {
 		l.out = l.out[:Max]
+	}
+	if in.Asks {
+		l.answers()
 	}
 	l.global(Back, "go_back()")
 	if len(l.out) < 5 || o.LastActionError != nil {
