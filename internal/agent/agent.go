@@ -1,5 +1,5 @@
 // Package agent holds the agents that Pommel brings along: the task's own oracle,
-// a random one as the floor, and any program that speaks JSON lines.
+// a random one as the floor, policies that `pommel train` made, and any program that speaks JSON lines.
 package agent
 
 import (
@@ -30,10 +30,13 @@ type Agent interface {
 }
 
 // Kinds lists what New takes, for help texts.
-const Kinds = "oracle, random, or cmd:PROGRAM"
+const Kinds = "oracle, random, policy:FILE or cmd:PROGRAM"
 
 // New makes an agent by name. Each parallel worker needs its own.
 func New(name string, seed int64) (Agent, error) {
+	if file, ok := strings.CutPrefix(name, "policy:"); ok {
+		return readPolicy(file)
+	}
 	switch program, isCmd := strings.CutPrefix(name, "cmd:"); {
 	case name == "oracle":
 		return oracle{}, nil

@@ -19,6 +19,7 @@ var layers = [][]string{
 	{"internal/rollout", "internal/check", "internal/determinism"},
 	{"internal/replay"},
 	{"internal/agent"},
+	{"internal/learn"},
 	{"internal/server"},
 	{"client"},
 	{"gym"},
@@ -37,7 +38,7 @@ var layers = [][]string{
 	{"internal/perturb/profile"},
 	{"internal/cdp", "internal/sandbox", "internal/yamlfile", "internal/perturb/kind", "internal/perturb/stream"},
 	{"rewind", "internal/worldclock"},
-	{"internal/uapi", "internal/action", "internal/fault", "internal/sys", "internal/version", "gen", "internal/gen"},
+	{"internal/uapi", "internal/action", "internal/fault", "internal/sys", "internal/version", "internal/wilson", "gen", "internal/gen"},
 }
 
 func rank(room string) (level int, name string, ok bool) {

@@ -40,7 +40,7 @@ type runCmd struct {
 	worldFlags
 	taskFlags
 	jsonFlag
-	Agent    string  `default:"oracle" help:"Who plays: oracle, random, or cmd:PROGRAM (JSON lines on its standard input and output)."`
+	Agent    string  `default:"oracle" help:"Who plays: oracle, random, policy:FILE (from pommel train), or cmd:PROGRAM (JSON lines on its standard input and output)."`
 	Episodes int     `default:"20" help:"How many episodes; tasks take turns."`
 	Parallel int     `default:"1" help:"How many worlds run at the same time."`
 	Seed     int64   `default:"0" help:"Seed of the first episode; each next one adds 1."`
@@ -121,8 +121,9 @@ func printSummary(s *State, sum *rollout.Summary) {
 		})
 	}
 	table(s.Stdout, "TASK|DIFFICULTY|SPLIT|EPISODES|SUCCESS|REWARD|STEPS", rows...)
-	fmt.Fprintf(s.Stdout, "\n%s: %d of %d episodes succeeded (%s), mean reward %.3f, %.1f steps/s, %d truncated, %d infrastructure failures\n",
-		sum.Agent, sum.Success, sum.Episodes, percent(sum.Success, sum.Episodes), sum.MeanReward, sum.StepsPerS, sum.Truncated, sum.Lost)
+	fmt.Fprintf(s.Stdout, "\n%s: %d of %d episodes succeeded (%s; 95 %% interval %.0f to %.0f %%), mean reward %.3f, %.1f steps/s, %d truncated, %d infrastructure failures\n",
+		sum.Agent, sum.Success, sum.Episodes, percent(sum.Success, sum.Episodes),
+		100*sum.Interval.Low, 100*sum.Interval.High, sum.MeanReward, sum.StepsPerS, sum.Truncated, sum.Lost)
 	for _, f := range sum.Failures {
 		fmt.Fprintf(s.Stdout, "  %s seed %d (%s): %s\n", f.Task, f.Seed, f.Kind, f.Error)
 	}

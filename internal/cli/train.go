@@ -11,6 +11,7 @@ import (
 
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/learn/batch"
+	"github.com/pommelgym/pommel/internal/learn/report"
 	"github.com/pommelgym/pommel/internal/learn/train"
 )
 
@@ -69,12 +70,12 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 		defer env.Close()
 		envs[i] = env
 	}
-	show := newTrainView(s, tasks)
+	show := newTrainView(s, tasks, c)
 	defer show.end()
 	t, err := train.New(train.Config{
 		World: g.Describe().World, Profile: c.Profile, Tasks: tasks, Seed: c.Seed, Steps: c.Steps, Time: time.Duration(c.Seconds) * time.Second,
 		Demos: c.Demos, Evaluate: c.Evaluate, Tuning: train.Default(),
-	}, envs, show.watch(c.Steps, c.Seconds))
+	}, envs, show.watch())
 	if err != nil {
 		return usageError{err}
 	}
@@ -90,7 +91,11 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	return c.finish(s, t.Outcome())
+	o := t.Outcome()
+	if err := report.Write(c.Out, o); err != nil {
+		return err
+	}
+	return c.finish(s, o)
 }
 
 // choose selects the tasks to train on.

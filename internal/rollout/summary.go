@@ -3,40 +3,45 @@ package rollout
 import (
 	"sort"
 	"time"
+
+	"github.com/pommelgym/pommel/internal/wilson"
 )
 
 // Summary adds up the episodes of a run. Episodes that the infrastructure lost are
 // counted apart and take no part in rates and means.
 type Summary struct {
-	Agent       string     `json:"agent"`
-	Profile     string     `json:"profile"`
-	Seed        int64      `json:"seed"`
-	Episodes    int        `json:"episodes"`
-	Success     int        `json:"success"`
-	SuccessRate float64    `json:"success_rate"`
-	MeanReward  float64    `json:"mean_reward"`
-	Steps       int        `json:"steps"`
-	Seconds     float64    `json:"seconds"`
-	StepsPerS   float64    `json:"steps_per_s"`
-	EpisodesPS  float64    `json:"episodes_per_s"`
-	Truncated   int        `json:"truncated"`
-	Lost        int        `json:"infra_failures"`
-	AgentErrors int        `json:"agent_errors"`
-	ByTask      []TaskLine `json:"by_task"`
-	Failures    []Failure  `json:"failures,omitempty"`
+	Agent       string  `json:"agent"`
+	Profile     string  `json:"profile"`
+	Seed        int64   `json:"seed"`
+	Episodes    int     `json:"episodes"`
+	Success     int     `json:"success"`
+	SuccessRate float64 `json:"success_rate"`
+	// Interval holds the true success rate with 95 % confidence.
+	Interval    wilson.Interval `json:"success_interval"`
+	MeanReward  float64         `json:"mean_reward"`
+	Steps       int             `json:"steps"`
+	Seconds     float64         `json:"seconds"`
+	StepsPerS   float64         `json:"steps_per_s"`
+	EpisodesPS  float64         `json:"episodes_per_s"`
+	Truncated   int             `json:"truncated"`
+	Lost        int             `json:"infra_failures"`
+	AgentErrors int             `json:"agent_errors"`
+	ByTask      []TaskLine      `json:"by_task"`
+	Failures    []Failure       `json:"failures,omitempty"`
 
 	byTask map[string]*TaskLine
 }
 
 // TaskLine adds up one task.
 type TaskLine struct {
-	Task       string  `json:"task"`
-	Difficulty string  `json:"difficulty"`
-	Split      string  `json:"split"`
-	Episodes   int     `json:"episodes"`
-	Success    int     `json:"success"`
-	MeanReward float64 `json:"mean_reward"`
-	MeanSteps  float64 `json:"mean_steps"`
+	Task       string          `json:"task"`
+	Difficulty string          `json:"difficulty"`
+	Split      string          `json:"split"`
+	Episodes   int             `json:"episodes"`
+	Success    int             `json:"success"`
+	Interval   wilson.Interval `json:"success_interval"`
+	MeanReward float64         `json:"mean_reward"`
+	MeanSteps  float64         `json:"mean_steps"`
 
 	reward float64
 	steps  int
@@ -95,6 +100,7 @@ func (s *Summary) fail(e Episode, kind string, err error) {
 
 func (s *Summary) finish(took time.Duration) {
 	s.Seconds = took.Seconds()
+	s.Interval = wilson.Of(s.Success, s.Episodes)
 	if s.Episodes > 0 {
 		s.SuccessRate = float64(s.Success) / float64(s.Episodes)
 		s.MeanReward /= float64(s.Episodes)
@@ -103,6 +109,7 @@ func (s *Summary) finish(took time.Duration) {
 	}
 	for _, t := range s.byTask {
 		if t.Episodes > 0 {
+			t.Interval = wilson.Of(t.Success, t.Episodes)
 			t.MeanReward = t.reward / float64(t.Episodes)
 			t.MeanSteps = float64(t.steps) / float64(t.Episodes)
 			s.ByTask = append(s.ByTask, *t)

@@ -88,7 +88,7 @@ func play(ctx context.Context, env Env, n *net.Net, j Job) Episode {
 	if !j.Greedy {
 		rng = rand.New(rand.NewPCG(j.Noise, uint64(j.Seed)))
 	}
-	p := policy.NewPlayer(n, r.Instruction, j.Limit, rng)
+	p := policy.NewPlayer(n, r.Instruction, rng)
 	p.See(r.Observation)
 	e.Looks = append(e.Looks, p.Look())
 	for !r.Done() {

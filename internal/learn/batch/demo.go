@@ -30,7 +30,7 @@ func Demonstrate(ctx context.Context, env Env, n *net.Net, j Job) Episode {
 		e.Lost = fmt.Errorf("reset: %w", err)
 		return e
 	}
-	f := &follower{env: env, e: &e, p: policy.NewPlayer(n, r.Instruction, j.Limit, nil)}
+	f := &follower{env: env, e: &e, p: policy.NewPlayer(n, r.Instruction, nil)}
 	f.list = f.p.See(r.Observation)
 	f.seen = r.Observation
 	if err := env.Oracle(ctx, f.step); err != nil && e.Lost == nil {

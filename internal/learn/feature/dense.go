@@ -22,7 +22,7 @@ func lower(s string) string { return strings.ToLower(s) }
 
 // state describes what all candidates share.
 func (m *Memory) state(r *row, v *view) {
-	r.put(float64(m.step) / float64(m.limit))
+	r.put(min(1, float64(m.step)/float64(m.limit)))
 	r.bit(m.dialog)
 	r.bit(m.failed != "")
 	r.bit(!m.changed)

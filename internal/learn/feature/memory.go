@@ -15,7 +15,7 @@ import (
 type Memory struct {
 	In    *instruction.Instruction
 	step  int
-	limit int
+	limit int // the steps that an episode is reckoned to have
 
 	page *page.Page
 	// Kind is the page's address without what differs from thing to thing.
@@ -39,7 +39,7 @@ type Memory struct {
 	lastBid string          // of the field typed into last on this page
 }
 
-// NewMemory begins an episode; limit is how many steps it may take.
+// NewMemory begins an episode that is reckoned to have limit steps.
 func NewMemory(instructionText string, limit int) *Memory {
 	return &Memory{
 		In: instruction.Parse(instructionText), limit: max(1, limit), before: map[string]bool{},

@@ -14,6 +14,10 @@ import (
 // View is what the policy wants to see.
 func View() gym.View { return gym.View{Elements: true} }
 
+// Horizon is how many steps a policy reckons an episode to have, whatever the task allows:
+// the longest that it is trained on.
+const Horizon = 20
+
 // Player plays one episode with a network. It is for one caller; the network is only read.
 type Player struct {
 	net  *net.Net
@@ -34,8 +38,8 @@ type Choice struct {
 
 // NewPlayer begins an episode. Without rng the player takes the best candidate; with it,
 // it draws from the policy.
-func NewPlayer(n *net.Net, instruction string, limit int, rng *rand.Rand) *Player {
-	return &Player{net: n, mem: feature.NewMemory(instruction, limit), rng: rng}
+func NewPlayer(n *net.Net, instruction string, rng *rand.Rand) *Player {
+	return &Player{net: n, mem: feature.NewMemory(instruction, Horizon), rng: rng}
 }
 
 // See takes in an observation. It must be called once for each, before Choose.

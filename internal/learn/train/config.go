@@ -14,6 +14,7 @@ import (
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/learn/curriculum"
 	"github.com/pommelgym/pommel/internal/learn/optimiser"
+	"github.com/pommelgym/pommel/internal/learn/policy"
 	"github.com/pommelgym/pommel/internal/learn/ppo"
 )
 
@@ -59,7 +60,7 @@ type Tuning struct {
 // Default is what `pommel train` uses.
 func Default() Tuning {
 	return Tuning{
-		Episodes: 12, Group: 2, Seeds: 24, Stretch: 20, Epochs: 3, Mini: 48,
+		Episodes: 12, Group: 2, Seeds: 24, Stretch: policy.Horizon, Epochs: 3, Mini: 48,
 		PPO:   ppo.Settings{Gamma: 0.97, Lambda: 0.95, Clip: 0.2, Entropy: 0.01, ValueWeight: 0.5},
 		Rates: optimiser.Rates{Dense: 0.003, Words: 0.03}, Norm: 1,
 		StepCost: 0.005, Curiosity: 0.1, Keep: 8, Relive: 12, Share: 0.2, DemoUpdates: 300,
