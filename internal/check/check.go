@@ -1,11 +1,12 @@
-// Package check proves tasks: that they can be solved, that nothing is paid for
-// doing nothing, that the judge is pure, and that seeds mean what they should.
+// Package check proves tasks: that they can be solved, that nothing is paid for what is
+// no work, that the judge is pure, that an episode is the same whenever and wherever it is
+// played, that seeds mean what they should, and that no answer lies about.
 package check
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/pommelgym/pommel/gym"
@@ -15,8 +16,13 @@ import (
 type Config struct {
 	Tasks []gym.TaskInfo
 	// Seeds are tried one after the other for every task.
-	Seeds    []int64
+	Seeds []int64
+	// Parallel is how many tasks are checked at the same time.
 	Parallel int
+	// Together is how many worlds play one episode at the same time; 0 leaves that out.
+	Together int
+	// Against, if set, is the same world put back by another driver: it must play the same.
+	Against *gym.Gym
 	// OnTask, if set, is called after each task, from one goroutine at a time.
 	OnTask func(Task)
 }
@@ -30,9 +36,13 @@ type Task struct {
 
 // Check is one property and whether it holds.
 type Check struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Detail says what is wrong, and Remedy what to do.
 	Detail string `json:"detail,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
+	// Skipped says why the property could not be looked at.
+	Skipped string `json:"skipped,omitempty"`
 }
 
 // Run checks the tasks. The error is a fault of the infrastructure or an
@@ -53,7 +63,8 @@ func Run(ctx context.Context, g *gym.Gym, c Config) ([]Task, error) {
 			env := g.NewEnv()
 			defer env.Close()
 			for i := range next {
-				t, err := one(ctx, env, c.Tasks[i].ID, c.Seeds, problems[c.Tasks[i].ID])
+				p := &prover{g: g, env: env, task: c.Tasks[i].ID, c: c}
+				t, err := p.prove(ctx, problems[c.Tasks[i].ID])
 				if err != nil {
 					cancel(err)
 					return
@@ -78,150 +89,66 @@ func Run(ctx context.Context, g *gym.Gym, c Config) ([]Task, error) {
 	return out, context.Cause(ctx)
 }
 
-func one(ctx context.Context, env *gym.Env, id string, seeds []int64, problems []string) (Task, error) {
-	t := Task{Task: id, OK: true}
-	add := func(name string, detail string) {
-		t.Checks = append(t.Checks, Check{Name: name, OK: detail == "", Detail: detail})
-		t.OK = t.OK && detail == ""
+// prover runs the checks of one task.
+type prover struct {
+	g    *gym.Gym
+	env  *gym.Env
+	task string
+	c    Config
+	// oracles are the oracle's episodes, one a seed; others are all other episodes.
+	oracles, others []*run
+	facts           gym.TaskFacts
+	// impure is what was found when the judge was asked during the oracle's episodes.
+	impure string
+}
+
+// prove runs all checks in order: later ones look at the episodes of earlier ones.
+func (p *prover) prove(ctx context.Context, problems []string) (Task, error) {
+	t := Task{Task: p.task, OK: true}
+	add := func(name, detail, skipped string) {
+		c := Check{Name: name, OK: detail == "", Detail: detail, Skipped: skipped}
+		if !c.OK {
+			c.Remedy = remedyOf(name)
+			t.OK = false
+		}
+		t.Checks = append(t.Checks, c)
 	}
-	add("valid", join(problems))
+	add("valid", strings.Join(problems, "; "), "")
 	if len(problems) > 0 {
 		return t, nil
 	}
-	p := prover{env: env, task: id}
+	defer p.env.End()
+	if err := p.playOracles(ctx); err != nil {
+		return t, fmt.Errorf("check oracle of task %s: %w", p.task, err)
+	}
 	for _, c := range []struct {
 		name string
-		run  func(context.Context, []int64) (string, error)
-	}{{"oracle", p.oracle}, {"do_nothing", p.doNothing}, {"pure", p.pure}, {"seeds", p.seeds}} {
-		detail, err := c.run(ctx, seeds)
-		if err != nil {
-			return t, fmt.Errorf("check %s of task %s: %w", c.name, id, err)
+		run  func(context.Context) (string, error)
+	}{
+		{"oracle", p.oracle}, {"do_nothing", p.doNothing}, {"random", p.random}, {"shortcuts", p.shortcuts},
+		{"limits", p.limits}, {"same_seed", p.sameSeed}, {"seeds", p.seeds}, {"pure", p.pure}, {"order", p.order},
+		{"instruction", p.instruction}, {"secrets", p.secrets}, {"confined", p.confined}, {"contract", p.contract}, {"schema", p.schema},
+	} {
+		if why := p.needsOracle(c.name); why != "" {
+			add(c.name, "", why)
+			continue
 		}
-		add(c.name, detail)
+		detail, err := c.run(ctx)
+		if err != nil {
+			return t, fmt.Errorf("check %s of task %s: %w", c.name, p.task, err)
+		}
+		add(c.name, detail, "")
 	}
 	return t, nil
 }
 
-func join(lines []string) string {
-	out := ""
-	for i, l := range lines {
-		if i > 0 {
-			out += "; "
-		}
-		out += l
-	}
-	return out
-}
-
-// prover runs the checks of one task; each returns what is wrong, or "".
-type prover struct {
-	env  *gym.Env
-	task string
-	// impure is what the checks of the judge found during the oracle's episodes.
-	impure string
-	// instructions by seed, as the oracle's episodes were given them.
-	instructions map[int64]string
-}
-
-// oracle: the scripted solution reaches success and a reward of 1 within the limit.
-func (p *prover) oracle(ctx context.Context, seeds []int64) (string, error) {
-	p.instructions = map[int64]string{}
-	for _, seed := range seeds {
-		first, err := p.env.Reset(ctx, gym.Request{Task: p.task, Seed: seed})
-		if err != nil {
-			return "", err
-		}
-		p.instructions[seed] = first.Instruction
-		total := 0.0
-		var last *gym.Result
-		var lost error
-		playErr := p.env.Oracle(ctx, func(ctx context.Context, action string) (*gym.Result, error) {
-			r, err := p.env.Step(ctx, action)
-			if err != nil {
-				if gym.ErrorKind(err) != gym.EpisodeOver {
-					lost = err
-				}
-				return nil, err
-			}
-			total += r.Reward
-			last = r
-			if !r.Done() {
-				lost = p.judgeTwice(ctx, r)
-			}
-			return r, lost
-		})
-		switch {
-		case lost != nil:
-			return "", lost
-		case playErr != nil:
-			return fmt.Sprintf("seed %d: the oracle failed: %v", seed, playErr), nil
-		case last == nil || !last.Done():
-			return fmt.Sprintf("seed %d: the oracle ended without finish()", seed), nil
-		case !last.Info.Success || total < 1-1e-9 || total > 1+1e-9:
-			return fmt.Sprintf("seed %d: the oracle got reward %.4g, success %v; collateral %v; verdict %s",
-				seed, total, last.Info.Success, last.Info.Collateral, last.Info.Verdict), nil
+// needsOracle says why a check is left out: what the oracle could not play cannot be looked at.
+func (p *prover) needsOracle(name string) string {
+	switch name {
+	case "limits", "same_seed", "order", "instruction":
+		if p.solved() != "" {
+			return "the oracle does not solve the task"
 		}
 	}
-	return "", nil
-}
-
-// judgeTwice asks the judge twice about one state; it must answer the same.
-func (p *prover) judgeTwice(ctx context.Context, r *gym.Result) error {
-	if p.impure != "" {
-		return nil
-	}
-	a, err := p.env.Judge(ctx)
-	if err != nil {
-		return err
-	}
-	b, err := p.env.Judge(ctx)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(a, b) {
-		p.impure = fmt.Sprintf("step %d: asked twice about one state, the judge answered %s and %s", r.Step, a, b)
-	}
-	return nil
-}
-
-// doNothing: finishing at once is worth nothing.
-func (p *prover) doNothing(ctx context.Context, seeds []int64) (string, error) {
-	for _, seed := range seeds {
-		first, err := p.env.Reset(ctx, gym.Request{Task: p.task, Seed: seed})
-		if err != nil {
-			return "", err
-		}
-		if first.Info.Potential != 0 {
-			return fmt.Sprintf("seed %d: stages hold before anything was done: %s", seed, first.Info.Verdict), nil
-		}
-		again, err := p.env.Step(ctx, "noop()\nfinish()")
-		if err != nil {
-			return "", err
-		}
-		if again.Reward != 0 || again.Info.Success {
-			return fmt.Sprintf("seed %d: doing nothing got reward %.4g, success %v: %s", seed, again.Reward, again.Info.Success, again.Info.Verdict), nil
-		}
-	}
-	return "", nil
-}
-
-func (p *prover) pure(context.Context, []int64) (string, error) { return p.impure, nil }
-
-// seeds: the same seed asks for the same, and seeds differ if the task has parameters.
-func (p *prover) seeds(ctx context.Context, seeds []int64) (string, error) {
-	again, err := p.env.Reset(ctx, gym.Request{Task: p.task, Seed: seeds[0]})
-	if err != nil {
-		return "", err
-	}
-	if again.Instruction != p.instructions[seeds[0]] {
-		return fmt.Sprintf("seed %d asked once for %q and once for %q", seeds[0], p.instructions[seeds[0]], again.Instruction), nil
-	}
-	different := map[string]bool{}
-	for _, text := range p.instructions {
-		different[text] = true
-	}
-	if len(different) == 1 && len(seeds) > 2 && p.env.HasParams() {
-		return fmt.Sprintf("seeds %v all ask for %q", seeds, again.Instruction), nil
-	}
-	return "", nil
+	return ""
 }

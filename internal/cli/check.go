@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/check"
 )
 
@@ -11,20 +13,27 @@ type checkCmd struct {
 	worldFlags
 	taskFlags
 	jsonFlag
-	Seeds    int   `default:"3" help:"How many seeds to try for each task."`
-	Seed     int64 `default:"0" help:"The first of them."`
-	Parallel int   `default:"2" help:"How many worlds run at the same time."`
+	Seeds    int    `default:"3" help:"How many seeds to try for each task."`
+	Seed     int64  `default:"0" help:"The first of them."`
+	Parallel int    `default:"2" help:"How many tasks are checked at the same time."`
+	Together int    `default:"4" help:"How many worlds play one episode at the same time."`
+	Against  string `enum:"auto,none,rewind,respawn" default:"auto" help:"Another driver whose worlds must play the same: auto, none, rewind, respawn."`
+	Explain  bool   `help:"Print what each check proves, and what to do when it fails, and check nothing."`
 }
 
+// Validate refuses what cannot be meant.
 func (c *checkCmd) Validate() error {
-	if c.Seeds < 1 || c.Parallel < 1 {
-		return fmt.Errorf("--seeds and --parallel take 1 or more")
+	if c.Seeds < 1 || c.Parallel < 1 || c.Together < 1 {
+		return fmt.Errorf("--seeds, --parallel and --together take 1 or more")
 	}
 	return nil
 }
 
 func (c *checkCmd) Run(ctx context.Context, s *State) error {
-	g, err := c.open(ctx, s, c.Parallel)
+	if c.Explain {
+		return c.explain(s)
+	}
+	g, err := c.open(ctx, s, max(c.Parallel, c.Together))
 	if err != nil {
 		return err
 	}
@@ -33,28 +42,32 @@ func (c *checkCmd) Run(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	seeds := make([]int64, c.Seeds)
-	for i := range seeds {
-		seeds[i] = c.Seed + int64(i)
+	against, err := c.other(ctx, s, g)
+	if err != nil {
+		return err
+	}
+	if against != nil {
+		defer against.Close()
+	}
+	cfg := check.Config{Tasks: tasks, Parallel: c.Parallel, Together: c.Together, Against: against}
+	for i := range c.Seeds {
+		cfg.Seeds = append(cfg.Seeds, c.Seed+int64(i))
 	}
 	bar := s.progress("check", len(tasks))
 	bad := 0
-	found, err := check.Run(ctx, g, check.Config{Tasks: tasks, Seeds: seeds, Parallel: c.Parallel, OnTask: func(t check.Task) {
+	cfg.OnTask = func(t check.Task) {
 		if !t.OK {
 			bad++
 		}
 		bar.step(fmt.Sprintf("%d bad", bad))
-	}})
+	}
+	found, err := check.Run(ctx, g, cfg)
 	bar.end()
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		if err := s.printJSON(map[string]any{"ok": bad == 0, "world": g.Describe().World, "seeds": seeds, "tasks": found}); err != nil {
-			return err
-		}
-	} else {
-		printChecks(s, found)
+	if err := c.show(s, g, against, cfg, found); err != nil {
+		return err
 	}
 	if bad > 0 {
 		return errNotGood
@@ -62,21 +75,94 @@ func (c *checkCmd) Run(ctx context.Context, s *State) error {
 	return nil
 }
 
+// other opens the world once more, put back by another driver.
+func (c *checkCmd) other(ctx context.Context, s *State, g *gym.Gym) (*gym.Gym, error) {
+	f := c.worldFlags
+	f.Driver, f.Traces = c.Against, "off"
+	switch {
+	case c.Against == "none":
+		return nil, nil
+	case c.Against == "auto" && g.Describe().Driver == "rewind":
+		f.Driver = "respawn"
+	case c.Against == "auto":
+		f.Driver = "rewind"
+	}
+	other, err := f.open(ctx, s, 1)
+	if c.Against == "auto" && gym.ErrorKind(err) == gym.Unsupported {
+		s.say("driver %s is left out: %v", f.Driver, err)
+		return nil, nil
+	}
+	return other, err
+}
+
+// checkResult is the result of check.
+type checkResult struct {
+	OK      bool             `json:"ok"`
+	World   string           `json:"world"`
+	Drivers []string         `json:"drivers"`
+	Seeds   []int64          `json:"seeds"`
+	Checks  []check.Property `json:"checks"`
+	Tasks   []check.Task     `json:"tasks"`
+}
+
+func (c *checkCmd) show(s *State, g, against *gym.Gym, cfg check.Config, found []check.Task) error {
+	d := g.Describe()
+	res := checkResult{OK: true, World: d.World, Drivers: []string{d.Driver}, Seeds: cfg.Seeds, Checks: check.Properties(), Tasks: found}
+	if against != nil {
+		res.Drivers = append(res.Drivers, against.Describe().Driver)
+	}
+	for _, t := range found {
+		res.OK = res.OK && t.OK
+	}
+	if c.JSON {
+		return s.printJSON(res)
+	}
+	printChecks(s, found)
+	return nil
+}
+
+// printChecks prints a column a check, and below it what is wrong.
 func printChecks(s *State, found []check.Task) {
+	header := "TASK"
+	for _, p := range check.Properties() {
+		header += "|" + p.Name
+	}
 	var rows [][]string
+	bad := 0
 	for _, t := range found {
 		row := []string{t.Task}
-		if t.OK {
-			row = append(row, "ok", "")
-		} else {
-			row = append(row, "BAD", "")
-		}
 		for _, c := range t.Checks {
-			if !c.OK {
-				row[2] += c.Name + ": " + c.Detail + " "
+			switch {
+			case !c.OK:
+				row = append(row, "BAD")
+			case c.Skipped != "":
+				row = append(row, "-")
+			default:
+				row = append(row, "ok")
 			}
+		}
+		if !t.OK {
+			bad++
 		}
 		rows = append(rows, row)
 	}
-	table(s.Stdout, "TASK|RESULT|", rows...)
+	table(s.Stdout, header, rows...)
+	for _, t := range found {
+		for _, c := range t.Checks {
+			if !c.OK {
+				fmt.Fprintf(s.Stdout, "\n%s, %s: %s\n  remedy: %s\n", t.Task, c.Name, strings.TrimRight(c.Detail, "\n"), c.Remedy)
+			}
+		}
+	}
+	fmt.Fprintf(s.Stdout, "\n%d of %d tasks are good\n", len(found)-bad, len(found))
+}
+
+func (c *checkCmd) explain(s *State) error {
+	if c.JSON {
+		return s.printJSON(map[string]any{"checks": check.Properties()})
+	}
+	for _, p := range check.Properties() {
+		fmt.Fprintf(s.Stdout, "%s\n  proves: %s\n  remedy: %s\n", p.Name, p.What, p.Remedy)
+	}
+	return nil
 }
