@@ -58,6 +58,10 @@ type Config struct {
 	// Watchdog is how long, in real time, one task of the page may run before it is ended.
 	Watchdog time.Duration
 
+	// Proof makes every observation a second time with nothing remembered from the one
+	// before, and fails if the two differ. It is for tests: it doubles what a look costs.
+	Proof bool
+
 	// UploadDir holds the files that upload_file may use, DownloadDir takes what pages
 	// download; both are paths as the browser's process sees them. Empty: refused.
 	UploadDir, DownloadDir string

@@ -80,6 +80,8 @@ type View struct {
 	Screenshot string `json:"screenshot,omitempty"` // "", "png", "jpeg"
 	// MaxText bounds Text in bytes; 0 is the default of 256 KiB.
 	MaxText int `json:"max_text,omitempty"`
+
+	proof bool // see Config
 }
 
 // Outcome is what became of the calls of one step.

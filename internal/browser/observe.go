@@ -27,7 +27,7 @@ type agentWorld interface {
 // elements and HTML.
 func readPage(ctx context.Context, w agentWorld, v View, o *Observation) error {
 	var raw string
-	expr := "P.observe({max:" + strconv.Itoa(textLimit(v)) + ",elements:" + strconv.FormatBool(v.Elements) + "})"
+	expr := "P.observe({max:" + strconv.Itoa(textLimit(v)) + ",elements:" + strconv.FormatBool(v.Elements) + proofOption(v) + "})"
 	if err := w.evalAgent(ctx, expr, &raw); err != nil {
 		return fmt.Errorf("observe page: %w", err)
 	}
@@ -47,6 +47,13 @@ func readPage(ctx context.Context, w agentWorld, v View, o *Observation) error {
 		return fmt.Errorf("read html: %w", err)
 	}
 	return nil
+}
+
+func proofOption(v View) string {
+	if v.proof {
+		return ",proof:true"
+	}
+	return ""
 }
 
 func textLimit(v View) int {

@@ -84,7 +84,7 @@ func insertFrame(o *Observation, lines *[]string, at int, bid string, inner *Obs
 
 func readFrame(ctx context.Context, w frameWorlds, v View, f foreignFrame, path []int, limit int) (*Observation, error) {
 	opts, err := json.Marshal(map[string]any{
-		"max": limit, "elements": v.Elements, "prefix": f.Bid, "depth": f.Depth, "x": f.X, "y": f.Y, "clip": f.Clip,
+		"max": limit, "elements": v.Elements, "proof": v.proof, "prefix": f.Bid, "depth": f.Depth, "x": f.X, "y": f.Y, "clip": f.Clip,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("observe frame %s: %w", f.Bid, err)

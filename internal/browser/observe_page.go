@@ -20,6 +20,7 @@ func (b *Browser) Observe(ctx context.Context, v View) (*Observation, error) {
 	if err != nil {
 		return nil, lost(err, "observe")
 	}
+	v.proof = b.cfg.Proof
 	o := &Observation{LastAction: b.last.action, LastActionError: b.last.err, VirtualTimeMS: b.virtual - b.start}
 	err = b.look(ctx, p, v, o)
 	switch {

@@ -206,6 +206,9 @@ func appendString(b []byte, s string) []byte {
 }
 
 func decodeEval(raw json.RawMessage, out any) error {
+	if decodeFast(raw, out) {
+		return nil
+	}
 	var v struct {
 		Result struct {
 			Value json.RawMessage `json:"value"`

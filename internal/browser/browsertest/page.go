@@ -27,7 +27,7 @@ func NewSite(tb testing.TB, change ...func(*browser.Config)) *Site {
 	mux := http.NewServeMux()
 	srv := httptest.NewServer(mux)
 	tb.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
-	cfg := browser.Config{Seed: 7, Epoch: time.Date(2025, 3, 10, 9, 0, 0, 0, time.UTC), Allow: []string{srv.URL}}
+	cfg := browser.Config{Proof: true, Seed: 7, Epoch: time.Date(2025, 3, 10, 9, 0, 0, 0, time.UTC), Allow: []string{srv.URL}}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -41,7 +41,7 @@ func open(t *testing.T, options ...func(*browser.Config)) *world {
 		t.Fatal("no browser slot became free")
 	}
 	t.Cleanup(func() { <-slots })
-	cfg := browser.Config{Seed: 1, Width: 1280, Height: 720, Locale: "en-US", Allow: []string{s.URL, s.other}}
+	cfg := browser.Config{Proof: true, Seed: 1, Width: 1280, Height: 720, Locale: "en-US", Allow: []string{s.URL, s.other}}
 	for _, o := range options {
 		o(&cfg)
 	}

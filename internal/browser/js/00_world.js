@@ -25,7 +25,7 @@ if (window.navigation) navigation.addEventListener('navigate', (e) => {
 });
 
 // Input is watched at the outermost place, before any listener of the page.
-const P = globalThis.P = {__proto__: null, watch: null, roots: new WeakMap()};
+const P = globalThis.P = {__proto__: null, watch: null, roots: new WeakMap(), rooted() {}};
 const heard = (e) => {
   if (!e.isTrusted) return;
   // The highest frame of the same origin is the one that the driver has armed.
@@ -37,20 +37,26 @@ for (const t of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click', 'a
   window.addEventListener(t, heard, {capture: true, passive: t === 'wheel'});
 
 // Closed shadow roots come from the page's world as they are made.
-window.addEventListener(C.secret + 's', (e) => { const r = e.relatedTarget; if (r && r.host) P.roots.set(r.host, r); });
+window.addEventListener(C.secret + 's', (e) => {
+  const r = e.relatedTarget;
+  if (r && r.host) P.roots.set(r.host, r);
+  P.rooted();
+});
 
 // P.shadow is the shadow root of an element, open or closed, or null.
 P.shadow = (el) => el.shadowRoot || P.roots.get(el) || null;
 
 // P.ask puts a question to the page's world of this frame.
+let asking = false, answer = null;
 P.ask = (name) => {
-  let answer = null;
-  const take = (e) => { if (answer === null) answer = e.detail; };
-  window.addEventListener(C.secret + 'a', take);
+  asking = true;
+  answer = null;
   window.dispatchEvent(new CustomEvent(C.secret + 'q', {detail: name}));
-  window.removeEventListener(C.secret + 'a', take);
+  asking = false;
   return answer;
 };
-P.onIdle = (f) => window.addEventListener(C.secret + 'a', (e) => { if (e.detail === 'idle') f(); });
 P.idle = null;
-P.onIdle(() => { const f = P.idle; P.idle = null; if (f) f(); });
+window.addEventListener(C.secret + 'a', (e) => {
+  if (asking && answer === null) answer = e.detail;
+  if (e.detail === 'idle') { const f = P.idle; P.idle = null; if (f) f(); }
+});

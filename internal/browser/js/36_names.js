@@ -99,8 +99,12 @@
   // before gives the name that comes before content in the order of the specification:
   // aria-labelledby, aria-label, then what HTML says. "attrs" has bit 1 for aria-label,
   // 2 for aria-labelledby.
+  // Tags whose name may come from the text of other elements, or of some that may be hidden.
+  const outside = new Set(['input', 'select', 'textarea', 'meter', 'progress', 'output', 'button', 'fieldset', 'table', 'figure', 'svg']);
+
   P.names = {
-    tidy, textOf, labelText,
+    tidy, textOf, labelText, outside,
+    again: (el) => P.names.before(el, el.localName, el.hasAttribute('aria-label'), el.hasAttribute('aria-labelledby')),
     before(el, tag, ariaLabel, ariaLabelledBy) {
       if (ariaLabelledBy) { const s = labelledBy(el); if (s) return s; }
       if (ariaLabel) { const s = tidy(el.getAttribute('aria-label')); if (s) return s; }

@@ -148,5 +148,17 @@
     if (rec.value) rec.value = P.text.shorten(rec.value);
   };
 
-  P.form = {add, isControl, reachable, label, state};
+  // Questions for 43_cells.js: what is said of a control without its document changing.
+  const live = new Set(['input', 'select', 'textarea', 'button', 'progress', 'meter', 'summary', 'dialog', 'video', 'audio']);
+  const told = (rec) => rec.attrs + '\n' + rec.value + '\n' + (rec.states ? rec.states.join() : '');
+  const stateOf = (q) => {
+    const rec = {role: q.role, name: q.name, value: '', attrs: '', states: null};
+    state(rec, q.el, q.el.localName, q.aria, false);
+    return told(rec);
+  };
+  const roleOf = (el) => R.roleOf(el, el.localName, el.getAttribute('role'), false);
+  const control = (el) => el.control;
+  const written = (l) => l === null ? '' : l.stands + ' ' + l.role + ' ' + l.named;
+
+  P.form = {add, isControl, reachable, label, state, live, told, stateOf, roleOf, control, written};
 })();
