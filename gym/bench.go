@@ -87,6 +87,8 @@ type ResetInfo struct {
 	// SlowPath says that the world was started afresh instead; Reason why.
 	SlowPath bool
 	Reason   string
+	// Start says that the world was put back to the kept start of an episode.
+	Start bool
 	// Split are parts of Took. Those of a rewind that run side by side may add up to more.
 	Split map[string]time.Duration
 	// Pages were written back, cleared or dropped.
@@ -99,7 +101,7 @@ type ResetInfo struct {
 // LastReset is the latest reset of a world.
 func (g *Gym) LastReset() ResetInfo {
 	r := g.pool.Stats().LastReset
-	info := ResetInfo{Took: r.Took, SlowPath: r.SlowPath, Reason: r.Reason, Split: r.Split, Verified: r.Verified}
+	info := ResetInfo{Took: r.Took, Start: r.Start, SlowPath: r.SlowPath, Reason: r.Reason, Split: r.Split, Verified: r.Verified}
 	if w := r.Rewind; w != nil {
 		info.Pages = w.PagesWritten + w.PagesZeroed + w.PagesDropped + w.PagesShared
 		info.Areas = w.Areas

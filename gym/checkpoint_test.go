@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // openRewound opens the shop under the driver that has checkpoints.
@@ -207,15 +209,77 @@ func TestTreeOfCheckpoints(t *testing.T) {
 // TestRespawnHasNoCheckpoints says so, and the episode goes on.
 func TestRespawnHasNoCheckpoints(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t)
-	if env.g.Describe().Driver != "respawn" {
-		t.Skip("unsupported: the shared gym has another driver")
+	g, err := Open(testContext(t), Options{World: "shop", Driver: "respawn", Spares: -1, Traces: "off"})
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer g.Close()
+	env := g.NewEnv()
+	defer env.Close()
 	mustReset(t, env, Request{Task: "buy-item", Seed: 7})
 	if _, err := env.Checkpoint(testContext(t)); ErrorKind(err) != Unsupported || ErrorHint(err) == "" {
 		t.Errorf("checkpoint under respawn: %v", err)
 	}
 	if r := mustStep(t, env, "noop()"); r.Step != 1 {
 		t.Errorf("step %d after it", r.Step)
+	}
+}
+
+// TestKeptStartsAreTheStart: an episode that begins with one rewind begins, and goes on, as
+// the one before it that was set up and loaded. Over all tasks.
+func TestKeptStartsAreTheStart(t *testing.T) {
+	t.Parallel()
+	g := openRewound(t, Options{VerifyEvery: 10})
+	env := g.NewEnv()
+	t.Cleanup(func() { _ = env.Close() })
+	tasks, err := g.Select("", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("POMMEL_SOAK") == "" {
+		some := tasks[:0]
+		for i := 0; i < len(tasks); i += 6 {
+			some = append(some, tasks[i])
+		}
+		tasks = some
+	}
+	view := View{Elements: true}
+	began := 0
+	for k, task := range tasks {
+		r := Request{Task: task.ID, Seed: int64(k), View: view}
+		first := mustReset(t, env, r)
+		told := playRandom(t, env, uint64(k), 3, first)
+		for range 2 {
+			again := mustReset(t, env, r)
+			if g.LastReset().Start {
+				began++
+			}
+			if again.EpisodeID == first.EpisodeID || again.Instruction != first.Instruction || again.Info.ObservationHash != first.Info.ObservationHash {
+				t.Fatalf("%s begins again as %+v, was %+v", task.ID, again, first)
+			}
+			if diff := cmp.Diff(first.Observation, again.Observation); diff != "" {
+				t.Fatalf("%s begins with another observation:\n%s", task.ID, diff)
+			}
+			seen, err := env.Observe(testContext(t), view)
+			if diff := cmp.Diff(first.Observation, seen); err != nil || diff != "" {
+				t.Fatalf("%s: the page is not what it was: %v\n%s", task.ID, err, diff)
+			}
+			if again = mustReset(t, env, r); playRandom(t, env, uint64(k), 3, again) != told {
+				t.Fatalf("%s goes on differently", task.ID)
+			}
+		}
+	}
+	if began < len(tasks)*2*9/10 {
+		t.Errorf("%d of %d episodes began at a kept start", began, 2*len(tasks))
+	}
+	// And as in a gym that keeps none.
+	bare := openRewound(t, Options{Starts: -1}).NewEnv()
+	t.Cleanup(func() { _ = bare.Close() })
+	for k, task := range tasks {
+		r := Request{Task: task.ID, Seed: int64(k), View: view}
+		a, b := mustReset(t, env, r), mustReset(t, bare, r)
+		if diff := cmp.Diff(a.Observation, b.Observation); diff != "" || a.Info.ObservationHash != b.Info.ObservationHash {
+			t.Errorf("%s begins differently in another world:\n%s", task.ID, diff)
+		}
 	}
 }

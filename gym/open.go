@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,11 @@ type Options struct {
 	Driver string
 	// VerifyEvery, if positive, has each Nth reset in place compared byte for byte.
 	VerifyEvery int
+	// Starts is how many starts of episodes a world keeps, where the driver can: an episode
+	// with a task and a seed that came before begins with one rewind. 0 means 16, negative none.
+	Starts int
+	// CheckpointMB bounds the memory that one world's checkpoints and kept starts take; 0 is 256.
+	CheckpointMB int
 	// Traces is the folder for recorded episodes: "" is DefaultTraceDir, "off" records nothing.
 	Traces string
 	// KeepTraces is how many recorded episodes stay; 0 keeps all.
@@ -95,12 +101,13 @@ func (g *Gym) boot(ctx context.Context, o Options) error {
 	g.driver = driver.Name()
 	switch d := driver.(type) {
 	case world.Rewind:
-		d.VerifyEvery = o.VerifyEvery
+		d.VerifyEvery, d.Starts, d.CheckpointBytes = o.VerifyEvery, o.Starts, int64(o.CheckpointMB)<<20
 		driver = d
 	default:
 		if o.Spares == 0 {
 			o.Spares = 1
 		}
+		g.sayWhy(ctx, o)
 	}
 	if g.image, err = world.BuildImage(ctx, g.spec, o.Progress); err != nil {
 		return fmt.Errorf("build the image of world %s: %w", g.spec.Name, err)
@@ -119,6 +126,18 @@ func (g *Gym) boot(ctx context.Context, o Options) error {
 		return err
 	}
 	return g.checkTasks(ctx)
+}
+
+// sayWhy tells the reason when the host is not able to use the best driver.
+func (g *Gym) sayWhy(ctx context.Context, o Options) {
+	best := world.Drivers()[0]
+	if o.Driver != "" && o.Driver != "auto" {
+		return
+	}
+	if err := best.Available(ctx); err != nil {
+		g.log.Warn("worlds are started afresh after each episode", "driver", g.driver, "instead_of", best.Name(), "reason", err)
+		o.Progress("driver " + g.driver + ": this host cannot use " + best.Name() + ", `pommel doctor` says why")
+	}
 }
 
 // checkTasks tries the task files on the world's database: what is wrong with them is
@@ -245,19 +264,33 @@ func (g *Gym) begin(ctx context.Context, r Request, wait time.Duration) (*episod
 	if r.Seed < 0 || r.MaxSteps < 0 {
 		return nil, nil, fault.New(fault.InvalidArgument, "seed %d, max_steps %d: both take 0 or more", r.Seed, r.MaxSteps)
 	}
-	w, release, err := g.acquire(ctx, wait)
+	key, err := startKey(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, release, err := g.acquire(ctx, key, wait)
 	if err != nil {
 		return nil, nil, err
 	}
 	return episode.Begin(ctx, episode.Deps{
-		World: episodeWorld{w, g}, Spec: spec, Traces: g.traces,
+		World: episodeWorld{w, g}, Spec: spec, Traces: g.traces, StartKey: key,
 		Header:  trace.Header{Pommel: version.String(), World: g.spec.Name, Image: g.image.ID(), Driver: g.driver},
 		Release: release,
 	}, r)
 }
 
+// startKey names everything in a request that the start of its episode depends on.
+func startKey(r Request) (string, error) {
+	r.Client, r.MaxSteps = "", 0
+	key, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("name the start of the episode: %w", err)
+	}
+	return string(key), nil
+}
+
 // acquire takes a seat and a world. wait < 0 takes a seat only if one is free.
-func (g *Gym) acquire(ctx context.Context, wait time.Duration) (*world.World, func(), error) {
+func (g *Gym) acquire(ctx context.Context, key string, wait time.Duration) (*world.World, func(), error) {
 	if wait < 0 {
 		select {
 		case g.seats <- struct{}{}:
@@ -277,7 +310,7 @@ func (g *Gym) acquire(ctx context.Context, wait time.Duration) (*world.World, fu
 			return nil, nil, fault.Wrap(fault.Canceled, context.Cause(ctx), "wait for a free world")
 		}
 	}
-	w, err := g.pool.Acquire(ctx)
+	w, err := g.pool.AcquireAt(ctx, key)
 	if err != nil {
 		<-g.seats
 		return nil, nil, err

@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -99,7 +100,7 @@ func (t *Tree) captureMemory(p *process, tk *task, st, prev *processState) error
 	}
 	for i := range st.areas {
 		st.areas[i].untrack = slices.Contains(droppable, st.areas[i].start)
-		if err := t.captureArea(p, st, &st.areas[i], &cur); err != nil {
+		if err := t.captureArea(p, st, prev, &st.areas[i], &cur); err != nil {
 			return err
 		}
 	}
@@ -126,12 +127,12 @@ func (t *Tree) wanted(a *area) bool {
 	return a.wanted() && !(a.shared && strings.HasPrefix(a.name, "/") && t.opt.AllowForeign(a.name))
 }
 
-func (t *Tree) captureArea(p *process, st *processState, a *area, cur *cursor) error {
+func (t *Tree) captureArea(p *process, st, prev *processState, a *area, cur *cursor) error {
 	if p.ours(a) || a.kernelOwned() {
 		return nil
 	}
 	if !t.wanted(a) {
-		return t.captureReadOnly(p, st, a)
+		return t.captureReadOnly(p, st, prev, a)
 	}
 	if a.untrack {
 		return t.capturePrivate(p, st, a, cur)
@@ -161,7 +162,7 @@ func (p *process) openMapping(a *area) int {
 
 // captureReadOnly saves the pages of a read-only file mapping that were written before
 // it was made read-only (relocations). Only making the process again needs them.
-func (t *Tree) captureReadOnly(p *process, st *processState, a *area) error {
+func (t *Tree) captureReadOnly(p *process, st, prev *processState, a *area) error {
 	if a.shared || strings.HasSuffix(a.name, " (deleted)") {
 		a.keep = p.openMapping(a)
 	}
@@ -173,9 +174,22 @@ func (t *Tree) captureReadOnly(p *process, st *processState, a *area) error {
 		if err := p.read(r.Start, data); err != nil {
 			return err
 		}
-		st.readOnly = append(st.readOnly, rawRun{r.Start, data})
+		st.readOnly = append(st.readOnly, rawRun{r.Start, prev.sharedReadOnly(r.Start, data)})
 		return nil
 	})
+}
+
+// sharedReadOnly gives the copy that an earlier state has, if it is the same: such pages
+// are megabytes in each process and hardly ever change.
+func (st *processState) sharedReadOnly(addr uint64, data []byte) []byte {
+	if st == nil {
+		return data
+	}
+	i, found := slices.BinarySearchFunc(st.readOnly, addr, func(r rawRun, addr uint64) int { return cmp.Compare(r.addr, addr) })
+	if found && bytes.Equal(st.readOnly[i].data, data) {
+		return st.readOnly[i].data
+	}
+	return data
 }
 
 // present selects pages that exist and are neither the file's own nor the zero page.

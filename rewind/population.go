@@ -205,6 +205,9 @@ func (w *rewinder) reapDead(st *processState) error {
 	if old := t.procs[st.pid]; old != nil {
 		old.closeHandles()
 	}
+	if st.letGo {
+		return fail(ReasonProcess, "process %d has died and its peers were told", st.pid)
+	}
 	parent := t.procs[st.ppid]
 	if parent == nil || len(parent.tasks) == 0 {
 		if w.s.process(st.ppid) != nil && st.ppid != t.self {

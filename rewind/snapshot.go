@@ -102,6 +102,7 @@ func (t *Tree) capture(ctx context.Context, parent *Snapshot) (*Snapshot, error)
 		}
 	}
 	t.snaps[s] = true
+	t.watchDeaths(s)
 	t.base, t.tainted = s, false
 	return s, nil
 }

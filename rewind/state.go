@@ -31,6 +31,7 @@ type processState struct {
 	mm                   uapi.MMMap
 	auxv                 []byte
 	pages                int
+	letGo                bool // it has died and its sockets were given up: it cannot be made again
 }
 
 // identity tells files apart.

@@ -27,7 +27,8 @@ type Tree struct {
 	base    *Snapshot // the state that tracking is relative to
 	target  *Snapshot // the state that is being put back
 	snaps   map[*Snapshot]bool
-	tainted bool // a snapshot failed half-way: what was written since base is not known any more
+	watched map[int]*os.File // guarded by mu; processes whose death is waited for
+	tainted bool             // a snapshot failed half-way: what was written since base is not known any more
 	epoch   uint32
 	lastPid int
 
@@ -57,7 +58,7 @@ func Attach(opt Options) (*Tree, error) {
 	}
 	t := &Tree{
 		opt: opt, self: os.Getpid(), procs: map[int]*process{}, objects: map[identity]*object{}, snaps: map[*Snapshot]bool{},
-		report: &Report{}, sink: make([]byte, 64<<10), infoBuf: make([]byte, 64<<10), foreign: map[int]bool{},
+		report: &Report{}, sink: make([]byte, 64<<10), infoBuf: make([]byte, 64<<10), foreign: map[int]bool{}, watched: map[int]*os.File{},
 	}
 	for _, pid := range opt.Roots {
 		var b [8192]byte
@@ -101,6 +102,7 @@ func (t *Tree) Close() error {
 		return nil
 	}
 	t.closed = true
+	t.unwatch()
 	t.tracer.stop()
 	for s := range t.snaps {
 		s.free()

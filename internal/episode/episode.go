@@ -41,6 +41,10 @@ type World interface {
 	Checkpoint(ctx context.Context) (*world.Checkpoint, error)
 	Restore(ctx context.Context, c *world.Checkpoint) (world.ResetReport, error)
 	Forget(ctx context.Context, list ...*world.Checkpoint)
+	// KeepStart saves the world's state with a value, to begin the same episode there again;
+	// Started is that value when the world stands at such a state, or nil.
+	KeepStart(ctx context.Context, key string, value any) error
+	Started() any
 }
 
 // Episode is one run of a task.
@@ -78,6 +82,8 @@ type Deps struct {
 	// Traces may be nil. Header holds what the caller knows of the record's header.
 	Traces *trace.Store
 	Header trace.Header
+	// StartKey, if set, names everything that the start of the episode depends on.
+	StartKey string
 	// Release gives the world back; it is called once, at the latest by End.
 	Release func()
 }
@@ -98,26 +104,22 @@ func Begin(ctx context.Context, d Deps, r Request) (*Episode, *Result, error) {
 }
 
 func (e *Episode) begin(ctx context.Context, d Deps, r Request) (*Result, error) {
+	if o, ok := e.world.Started().(*opening); ok {
+		return e.reopen(ctx, d, r, o)
+	}
 	inst, err := task.Instantiate(ctx, d.Spec, r.Seed, e.world.Reader())
 	if err != nil {
 		return nil, fmt.Errorf("draw the task's parameters: %w", err)
-	}
-	e.inst, e.limit = inst, inst.Limits.Steps
-	if e.limit == 0 {
-		e.limit = task.DefaultSteps
-	}
-	if r.MaxSteps > 0 {
-		e.limit = r.MaxSteps
 	}
 	if len(inst.Setup) > 0 {
 		if err := e.world.Setup(ctx, inst.Setup); err != nil {
 			return nil, fmt.Errorf("set the task up: %w", err)
 		}
 	}
+	e.setTask(inst, r)
 	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
-	e.judge = reward.New(inst, e.world.Reader(), probe{e.browse, e.world.StartURL()})
 	obs, err := e.browse.Observe(ctx, r.View)
 	if err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
@@ -131,11 +133,31 @@ func (e *Episode) begin(ctx context.Context, d Deps, r Request) (*Result, error)
 	defer e.mu.Unlock()
 	res := e.result(obs, verdict)
 	res.Instruction = inst.Instruction
-	res.Info.Timing.ResetMS = msSince(e.started)
-	res.Info.Timing.TotalMS = res.Info.Timing.ResetMS
 	e.last = res
-	e.record(d, r, res)
+	if err := e.keepStart(ctx, d); err != nil {
+		return nil, err
+	}
+	e.begun(d, r)
 	return res, nil
+}
+
+// setTask gives the episode its task, limits and judge.
+func (e *Episode) setTask(inst *task.Instance, r Request) {
+	e.inst, e.limit = inst, inst.Limits.Steps
+	if e.limit == 0 {
+		e.limit = task.DefaultSteps
+	}
+	if r.MaxSteps > 0 {
+		e.limit = r.MaxSteps
+	}
+	e.judge = reward.New(inst, e.world.Reader(), probe{e.browse, e.world.StartURL()})
+}
+
+// begun completes the first result and records it.
+func (e *Episode) begun(d Deps, r Request) {
+	ms := msSince(e.started)
+	e.last.Info.Timing = Timing{TotalMS: ms, ResetMS: ms}
+	e.record(d, r, e.last)
 }
 
 // open brings the browser to the task's start page.

@@ -93,7 +93,12 @@ func (w *World) checkpoint(ctx context.Context) (*Checkpoint, error) {
 		w.Forget(ctx, c)
 		return nil, err
 	}
-	if limit := w.saved.limit; w.Kept() > limit {
+	limit := w.saved.limit
+	for w.Kept() > limit {
+		if old := w.saved.starts.drop(); old != nil {
+			w.Forget(ctx, old)
+			continue
+		}
 		w.Forget(ctx, c)
 		return nil, fault.New(fault.ResourceExhausted, "the checkpoints of this world would take more than the %d MiB they may", limit>>20).
 			WithHint("forget some first, or start the server with a higher --checkpoint-memory")

@@ -28,6 +28,8 @@ type Driver interface {
 type ResetReport struct {
 	Driver string        `json:"driver"`
 	Took   time.Duration `json:"took"`
+	// Start says that the world was put back to the kept start of an episode.
+	Start bool `json:"start,omitempty"`
 	// SlowPath says that the world could not be put back in place and was started afresh.
 	SlowPath bool   `json:"slow_path"`
 	Reason   string `json:"reason,omitempty"` // of the slow path
@@ -43,12 +45,12 @@ type ResetReport struct {
 // try at once: only a replacement waits for its turn among the starts.
 type inPlace interface {
 	Driver
-	tryReset(ctx context.Context, w *World) (*World, ResetReport, bool)
+	tryReset(ctx context.Context, w *World, key string) (*World, ResetReport, bool)
 	replace(ctx context.Context, w *World, report ResetReport) (*World, ResetReport, error)
 }
 
 // Drivers are all drivers; "auto" takes the first that the host can use.
-func Drivers() []Driver { return []Driver{Respawn{}, Rewind{}} }
+func Drivers() []Driver { return []Driver{Rewind{}, Respawn{}} }
 
 // DriverByName finds a driver. "" and "auto" are the best that the host can use.
 func DriverByName(name string) (Driver, error) {

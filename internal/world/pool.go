@@ -36,7 +36,8 @@ type Pool struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	starts chan struct{} // one token a start
-	offers chan *World
+	wants  chan *want    // taken by any slot
+	direct []chan *want  // by slot: what only that one should take
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
@@ -99,7 +100,7 @@ func NewPool(ctx context.Context, img *Image, driver Driver, o PoolOptions) (*Po
 	}
 	p := &Pool{
 		img: img, driver: driver, log: o.Log, size: o.Size,
-		starts: make(chan struct{}, o.Starts), offers: make(chan *World),
+		starts: make(chan struct{}, o.Starts), wants: make(chan *want), direct: make([]chan *want, o.Size),
 		changed: make(chan struct{}), slots: make([]slot, o.Size), taken: map[*World]chan struct{}{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -109,8 +110,11 @@ func NewPool(ctx context.Context, img *Image, driver Driver, o PoolOptions) (*Po
 		return nil, err
 	}
 	for i := range o.Size {
+		p.direct[i] = make(chan *want)
+	}
+	for i := range o.Size {
 		p.wg.Add(1)
-		go p.serve(i, first)
+		go (&keeping{p: p, i: i, w: first, clean: true}).serve()
 		first = nil
 	}
 	return p, nil
@@ -118,16 +122,33 @@ func NewPool(ctx context.Context, img *Image, driver Driver, o PoolOptions) (*Po
 
 // Acquire hands out a ready world, waiting for one until ctx ends. When no world can be
 // started at all it says so at once instead.
-func (p *Pool) Acquire(ctx context.Context) (*World, error) {
+func (p *Pool) Acquire(ctx context.Context) (*World, error) { return p.AcquireAt(ctx, "") }
+
+// AcquireAt is Acquire for an episode that may have begun before: a world that keeps its
+// start is preferred and stands at it when it is handed out. See World.Started.
+func (p *Pool) AcquireAt(ctx context.Context, key string) (*World, error) {
 	for {
 		changed, err := p.hopeless()
 		if err != nil {
 			return nil, err
 		}
+		r := &want{key: key, world: make(chan *World), gone: ctx.Done()}
+		if !p.askOwner(r) {
+			select {
+			case p.wants <- r:
+			case <-changed:
+				continue
+			case <-p.ctx.Done():
+				return nil, errPoolClosed()
+			case <-ctx.Done():
+				return nil, p.noWorld(ctx)
+			}
+		}
 		select {
-		case w := <-p.offers:
-			return w, nil
-		case <-changed:
+		case w := <-r.world:
+			if w != nil {
+				return w, nil
+			}
 		case <-p.ctx.Done():
 			return nil, errPoolClosed()
 		case <-ctx.Done():
@@ -136,11 +157,44 @@ func (p *Pool) Acquire(ctx context.Context) (*World, error) {
 	}
 }
 
-// TryAcquire hands out a world that is ready now.
+// askOwner asks the slot whose world keeps the wanted start, if it is free.
+func (p *Pool) askOwner(r *want) bool {
+	for _, c := range p.owners(r.key) {
+		select {
+		case c <- r:
+			return true
+		default:
+		}
+	}
+	return false
+}
+
+func (p *Pool) owners(key string) (out []chan *want) {
+	if key == "" {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.slots {
+		if s := &p.slots[i]; s.world != nil && s.state != inUse && s.world.hasStart(key) {
+			out = append(out, p.direct[i])
+		}
+	}
+	return out
+}
+
+// TryAcquire hands out a world that is free now.
 func (p *Pool) TryAcquire() (*World, error) {
+	r := &want{world: make(chan *World), gone: p.ctx.Done()}
 	select {
-	case w := <-p.offers:
-		return w, nil
+	case p.wants <- r:
+		select {
+		case w := <-r.world:
+			if w != nil {
+				return w, nil
+			}
+		case <-p.ctx.Done():
+		}
 	default:
 	}
 	if p.ctx.Err() != nil {
@@ -261,129 +315,6 @@ func (p *Pool) Worlds() []*World {
 		}
 	}
 	return out
-}
-
-const (
-	firstBackoff = 250 * time.Millisecond
-	maxBackoff   = 30 * time.Second
-)
-
-// serve is the life of a slot.
-func (p *Pool) serve(i int, w *World) {
-	defer p.wg.Done()
-	defer func() {
-		if w != nil {
-			_ = w.Close()
-		}
-	}()
-	backoff := firstBackoff
-	for p.ctx.Err() == nil {
-		if w == nil {
-			p.set(i, starting, nil, nil)
-			fresh, err := p.start(p.ctx, nil)
-			if err != nil {
-				p.failed(i, err, backoff)
-				backoff = min(backoff*2, maxBackoff)
-				continue
-			}
-			w = fresh
-		}
-		if !p.offer(i, w) {
-			return
-		}
-		w = p.reset(i, w)
-		if w != nil {
-			backoff = firstBackoff
-		}
-	}
-}
-
-// start brings up a world when it is its turn.
-func (p *Pool) start(ctx context.Context, progress func(string)) (*World, error) {
-	select {
-	case p.starts <- struct{}{}:
-		defer func() { <-p.starts }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	p.count(func(s *Stats) { s.Starts++ })
-	return p.driver.Start(ctx, p.img, progress)
-}
-
-// offer hands the world out, waits for it to come back, and says whether to go on. A
-// world that dies unused is not handed out.
-func (p *Pool) offer(i int, w *World) bool {
-	back := make(chan struct{})
-	p.mu.Lock()
-	p.taken[w] = back
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		delete(p.taken, w)
-		p.mu.Unlock()
-	}()
-	p.set(i, ready, w, nil)
-	select {
-	case p.offers <- w:
-		p.set(i, inUse, w, nil)
-	case <-w.Lost():
-		p.lost(w)
-		return p.ctx.Err() == nil
-	case <-p.ctx.Done():
-		return false
-	}
-	select {
-	case <-back:
-		select {
-		case <-w.Lost():
-			p.lost(w)
-		default:
-		}
-		return true
-	case <-p.ctx.Done():
-		return false
-	}
-}
-
-func (p *Pool) lost(w *World) {
-	p.count(func(s *Stats) { s.Lost++ })
-	p.log.Warn("world lost", "world", p.img.Spec.Name, "cause", w.Cause())
-}
-
-// reset puts a used world back. Nil means that the slot has to start a new one.
-func (p *Pool) reset(i int, w *World) *World {
-	p.set(i, starting, nil, nil)
-	d, quick := p.driver.(inPlace)
-	var report ResetReport
-	if quick {
-		fresh, r, ok := d.tryReset(p.ctx, w)
-		if ok {
-			p.noteReset(r, nil)
-			return fresh
-		}
-		report = r
-	}
-	select {
-	case p.starts <- struct{}{}:
-		defer func() { <-p.starts }()
-	case <-p.ctx.Done():
-		return w
-	}
-	var fresh *World
-	var err error
-	if quick {
-		fresh, report, err = d.replace(p.ctx, w, report)
-	} else {
-		fresh, report, err = p.driver.Reset(p.ctx, w)
-	}
-	p.noteReset(report, err)
-	if err != nil && p.ctx.Err() == nil {
-		p.log.Error("reset failed", "world", p.img.Spec.Name, "error", err)
-	}
-	if err != nil {
-		return nil
-	}
-	return fresh
 }
 
 func (p *Pool) noteReset(report ResetReport, err error) {

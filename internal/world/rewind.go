@@ -21,8 +21,11 @@ type Rewind struct {
 	// VerifyEvery, if positive, has each Nth reset of a world compared with the snapshot,
 	// byte for byte, before the world goes on.
 	VerifyEvery int
-	// CheckpointBytes bounds the memory that the checkpoints of one world take; 0 is 512 MiB.
+	// CheckpointBytes bounds the memory that the checkpoints of one world take; 0 is 256 MiB.
 	CheckpointBytes int64
+	// Starts is how many starts of episodes a world keeps, to begin them again in one
+	// rewind; 0 is 16, negative none.
+	Starts int
 }
 
 const (
@@ -34,7 +37,9 @@ const (
 	// write cost no page fault in between.
 	rearm = 20
 
-	defaultCheckpointBytes = 512 << 20
+	defaultCheckpointBytes = 256 << 20
+	// snapshotRoom is for the first snapshot and for what the keeper itself takes.
+	snapshotRoom = 384 << 20
 )
 
 // saved is what a world needs to be put back.
@@ -46,7 +51,9 @@ type saved struct {
 	verifyEvery int
 	resets      int
 	taken       map[int]bool // checkpoints of the episode
-	limit       int64        // of the memory that checkpoints take
+	starts      starts
+	at          string // the key of the start that the world stands at; "" in its first state and in an episode
+	limit       int64  // of the memory that checkpoints take
 	// base and kept are what the first snapshot and all saved states take, in bytes.
 	base, kept int64
 }
@@ -78,7 +85,7 @@ func (Rewind) Available(ctx context.Context) error {
 // Start brings up a world as Respawn does, lets it do once what episodes will do, and
 // saves it. A world that cannot be saved is handed out all the same: its resets are respawns.
 func (d Rewind) Start(ctx context.Context, img *Image, progress func(string)) (_ *World, err error) {
-	w, err := start(ctx, img, progress, startOptions{background: true, warm: true})
+	w, err := start(ctx, img, progress, startOptions{background: true, warm: true, room: snapshotRoom + d.checkpointBytes()})
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +103,13 @@ func (d Rewind) Start(ctx context.Context, img *Image, progress func(string)) (_
 	return w, nil
 }
 
+func (d Rewind) checkpointBytes() int64 {
+	if d.CheckpointBytes <= 0 {
+		return defaultCheckpointBytes
+	}
+	return d.CheckpointBytes
+}
+
 // save takes the snapshot with every connection open and at rest.
 func (w *World) save(ctx context.Context, d Rewind) error {
 	if err := w.judge.Mark(ctx); err != nil {
@@ -110,9 +124,10 @@ func (w *World) save(ctx context.Context, d Rewind) error {
 	if err != nil {
 		return err
 	}
-	w.saved = &saved{first: &Checkpoint{browser: held.Save(), feed: feed}, verifyEvery: d.VerifyEvery, taken: map[int]bool{}, limit: d.CheckpointBytes}
-	if w.saved.limit == 0 {
-		w.saved.limit = defaultCheckpointBytes
+	w.saved = &saved{first: &Checkpoint{browser: held.Save(), feed: feed}, verifyEvery: d.VerifyEvery, taken: map[int]bool{}, limit: d.checkpointBytes()}
+	w.saved.starts = starts{max: d.Starts, seen: map[string]bool{}}
+	if d.Starts == 0 {
+		w.saved.starts.max = defaultStarts
 	}
 	s, err := w.box.Snapshot(ctx, sandbox.SnapshotOptions{Rearm: rearm})
 	if errors.Is(err, rewind.ErrRefused) {
@@ -156,21 +171,22 @@ func (w *World) hold(ctx context.Context) (_ *browser.Held, release func(), err 
 
 // Reset puts the world back in place, or replaces it by a fresh one.
 func (d Rewind) Reset(ctx context.Context, w *World) (*World, ResetReport, error) {
-	fresh, report, ok := d.tryReset(ctx, w)
+	fresh, report, ok := d.tryReset(ctx, w, "")
 	if ok {
 		return fresh, report, nil
 	}
 	return d.replace(ctx, w, report)
 }
 
-// tryReset puts the world back in place. When it cannot, the report says why, and the
-// world is good for nothing but to be replaced.
-func (d Rewind) tryReset(ctx context.Context, w *World) (*World, ResetReport, bool) {
+// tryReset puts the world back in place, to the start that it keeps under key, or else to
+// its first state. When it cannot, the report says why, and the world is good for nothing
+// but to be replaced.
+func (d Rewind) tryReset(ctx context.Context, w *World, key string) (*World, ResetReport, bool) {
 	report := ResetReport{Driver: d.Name(), Split: map[string]time.Duration{}}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, rewindTimeout)
 	defer cancel()
-	err := w.reset(ctx, d.VerifyEvery, &report)
+	err := w.reset(ctx, key, d.VerifyEvery, &report)
 	report.Took = time.Since(began)
 	if err != nil {
 		report.SlowPath, report.Reason = true, reasonOf(err)
@@ -180,14 +196,20 @@ func (d Rewind) tryReset(ctx context.Context, w *World) (*World, ResetReport, bo
 	return fresh, report, true
 }
 
-// reset puts the world back to its first state.
-func (w *World) reset(ctx context.Context, verifyEvery int, report *ResetReport) error {
+func (w *World) reset(ctx context.Context, key string, verifyEvery int, report *ResetReport) error {
 	if w.saved == nil {
 		return errors.New("the world has no snapshot")
 	}
-	if err := w.rewindTo(ctx, w.saved.first, verifyEvery, report); err != nil {
+	to := w.saved.first
+	if k, ok := w.saved.starts.find(key); ok {
+		to, report.Start = k.state, true
+	} else {
+		key = ""
+	}
+	if err := w.rewindTo(ctx, to, verifyEvery, report); err != nil {
 		return err
 	}
+	w.saved.at = key
 	w.forgetAll(ctx)
 	return nil
 }

@@ -49,6 +49,9 @@ func Start(ctx context.Context, img *Image, progress func(stage string)) (_ *Wor
 type startOptions struct {
 	background bool // leave the processor to running episodes where they want it
 	warm       bool // prepare for a snapshot
+	// room is memory for saved states beyond what the world may use: the keeper holds them, and
+	// is held by the same limit.
+	room int64
 }
 
 func start(ctx context.Context, img *Image, progress func(stage string), o startOptions) (_ *World, err error) {
@@ -63,7 +66,7 @@ func start(ctx context.Context, img *Image, progress func(stage string), o start
 			_ = w.Close()
 		}
 	}()
-	if w.box, err = sandbox.Start(ctx, sandboxConfig(img)); err != nil {
+	if w.box, err = sandbox.Start(ctx, sandboxConfig(img, o.room)); err != nil {
 		return nil, err
 	}
 	w.box.SetBackground(o.background)
@@ -79,7 +82,7 @@ func start(ctx context.Context, img *Image, progress func(stage string), o start
 	return w, nil
 }
 
-func sandboxConfig(img *Image) sandbox.Config {
+func sandboxConfig(img *Image, room int64) sandbox.Config {
 	s := img.Spec
 	cfg := sandbox.Config{
 		Hostname: s.Name,
@@ -95,7 +98,7 @@ func sandboxConfig(img *Image) sandbox.Config {
 		},
 		// Files live in memory, which the limit bounds as a whole.
 		FilesBytes: int64(s.Limits.Memory),
-		Limits:     sandbox.Limits{MemoryBytes: int64(s.Limits.Memory), Processes: s.Limits.Processes},
+		Limits:     sandbox.Limits{MemoryBytes: int64(s.Limits.Memory) + room, Processes: s.Limits.Processes},
 	}
 	for _, dir := range append(programDirs(img), fontCache) {
 		if _, err := os.Stat(dir); err == nil {
