@@ -1,7 +1,6 @@
 package rewind
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"strings"
@@ -48,10 +47,9 @@ type areaUndo struct {
 // undoAreas compares the maps, as last read, and mends what differs.
 func (t *Tree) undoAreas(p *process, tk *task, st *processState, b *batch, how origin) error {
 	forked := how != itsOwn
-	if !forked && bytes.Equal(p.lines, st.text) {
+	if !forked && p.now.sameAreas {
 		return p.job
 	}
-	p.areas = parseMaps(p.lines, p.areas[:0])
 	u := areaUndo{t: t, p: p, tk: tk, st: st, b: b, how: how}
 	if err := u.sweep(); err != nil {
 		return err
@@ -81,7 +79,7 @@ func (t *Tree) undoAreas(p *process, tk *task, st *processState, b *batch, how o
 
 // sweep goes over both lists of areas from border to border.
 func (u *areaUndo) sweep() error {
-	want, have := u.st.areas, u.p.areas
+	want, have := u.st.areas, u.p.now.areas
 	for i, j, at := 0, 0, uint64(0); i < len(want) || j < len(have); {
 		var o, w *area
 		begin, end := uint64(math.MaxUint64), uint64(math.MaxUint64)
@@ -184,9 +182,6 @@ func (u *areaUndo) remap(a, b uint64, o *area) error {
 		}
 		return fail(ReasonMemory, "process %d has unmapped the tracer's memory", u.p.pid)
 	}
-	if err := u.flush(); err != nil {
-		return err
-	}
 	if o.object != nil {
 		o.object.full = true
 	}
@@ -203,6 +198,9 @@ func (u *areaUndo) remap(a, b uint64, o *area) error {
 		}
 		u.b.add(uapi.SysMmap, a, b-a, uint64(o.prot), flags, math.MaxUint64, 0)
 	} else {
+		if err := u.flush(); err != nil { // handing over a descriptor takes calls of its own
+			return err
+		}
 		fd, err := u.source(o)
 		if err != nil {
 			return err
@@ -210,12 +208,8 @@ func (u *areaUndo) remap(a, b uint64, o *area) error {
 		u.b.add(uapi.SysMmap, a, b-a, uint64(o.prot), flags, uint64(fd), o.off+(a-o.start))
 		u.b.add(uapi.SysClose, uint64(fd))
 	}
-	if err := u.flush(); err != nil {
-		return err
-	}
 	if o.tracked {
 		u.holes = append(u.holes, span{a, b})
-		return u.p.register(a, b)
 	}
 	return nil
 }
@@ -241,17 +235,26 @@ func (u *areaUndo) source(o *area) (int, error) {
 	return u.t.sendFd(u.p, u.tk, fd)
 }
 
-// finish sets the break: unmapping alone would leave the kernel with a wrong one.
+// finish sets the break, since unmapping alone would leave the kernel with a wrong one, and
+// tracks what was mapped again.
 func (u *areaUndo) finish() error {
 	if u.heap {
 		u.t.report.AreasChanged++
 		u.b.add(uapi.SysBrk, u.st.brk)
 	}
-	if !u.heap {
+	if !u.heap && len(u.holes) == 0 {
 		return nil
 	}
 	if err := u.flush(); err != nil {
 		return err
+	}
+	for _, h := range u.holes {
+		if err := u.p.register(h.start, h.end); err != nil {
+			return err
+		}
+	}
+	if !u.heap {
+		return nil
 	}
 	for i := range u.st.areas {
 		if a := &u.st.areas[i]; a.tracked && a.name == "[heap]" {

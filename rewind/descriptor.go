@@ -45,6 +45,7 @@ type descriptor struct {
 	path int
 
 	info  []byte // what fdinfo says, for the kinds that have a state there
+	about int    // that file, held open
 	epoll []epollItem
 	count uint64 // of an eventfd
 	timer uapi.ItimerSpec
@@ -56,7 +57,8 @@ type descriptor struct {
 func (d *descriptor) close() {
 	uapi.Close(d.dup)
 	uapi.Close(d.path)
-	d.dup, d.path = -1, -1
+	uapi.Close(d.about)
+	d.dup, d.path, d.about = -1, -1, -1
 }
 
 // outside says whether the other end is not in the tree, as far as the kernel tells.
@@ -107,7 +109,7 @@ func (t *Tree) captureFiles(p *process, st *processState) error {
 }
 
 func (t *Tree) captureFile(p *process, fd int) (descriptor, error) {
-	d := descriptor{fd: fd, dup: -1, path: -1, now: -1}
+	d := descriptor{fd: fd, dup: -1, path: -1, about: -1, now: -1}
 	dup, e := uapi.PidfdGetfd(p.pidfd, fd)
 	if e != 0 {
 		return d, fail(ReasonDescriptor, "copy descriptor %d of process %d: %v", fd, p.pid, e)
@@ -134,6 +136,11 @@ func (t *Tree) captureFile(p *process, fd int) (descriptor, error) {
 }
 
 func (t *Tree) captureKind(p *process, d *descriptor, mode uint32) error {
+	if d.hasInfo() {
+		if err := d.openInfo(); err != nil {
+			return err
+		}
+	}
 	switch d.kind {
 	case kindRegular:
 		d.pos, _ = uapi.Seek(d.dup, 0, uapi.SeekCur)
@@ -161,12 +168,29 @@ func (t *Tree) captureKind(p *process, d *descriptor, mode uint32) error {
 		d.ready = readable(d.dup)
 	case kindEventfd, kindTimerfd, kindSignalfd, kindInotify:
 		d.ready = readable(d.dup)
-		d.info = selfInfo(d.dup, nil)
 		d.parseInfo()
 	case kindEpoll:
-		d.info = selfInfo(d.dup, nil)
 		d.epoll = parseEpoll(d.info)
 	}
+	return nil
+}
+
+// hasInfo says whether fdinfo tells of a state.
+func (d *descriptor) hasInfo() bool {
+	switch d.kind {
+	case kindEventfd, kindTimerfd, kindSignalfd, kindInotify, kindEpoll:
+		return true
+	}
+	return false
+}
+
+// openInfo reads fdinfo, and keeps it open to be read again at each rewind.
+func (d *descriptor) openInfo() error {
+	var err error
+	if d.about, err = uapi.Open(fmt.Sprintf("/proc/self/fdinfo/%d", d.dup), uapi.ORdonly); err != nil {
+		return fail(ReasonDescriptor, "read the state of descriptor %d: %v", d.fd, err)
+	}
+	d.info = selfInfo(d.dup, nil)
 	return nil
 }
 

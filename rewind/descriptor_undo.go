@@ -7,79 +7,53 @@ import (
 	"github.com/pommelgym/pommel/internal/uapi"
 )
 
-// lookFiles compares the descriptors of a process with those of a state. It needs no
-// ptrace and changes nothing; undoFiles acts on what it has found.
-func (t *Tree) lookFiles(p *process, st *processState) error {
-	fds, err := numbers(p.fdDir, p.fds[:0])
-	p.fds = fds
-	if err != nil {
-		return fail(ReasonDescriptor, "list descriptors of process %d: %v", p.pid, err)
-	}
-	p.present, p.extra = p.present[:0], p.extra[:0]
-	k := 0
-	for _, fd := range fds { // both lists ascend
-		if fd == p.remoteChannel {
-			continue
-		}
-		for k < len(st.files) && st.files[k].fd < fd {
-			p.present = append(p.present, false)
-			k++
-		}
-		if k == len(st.files) || st.files[k].fd != fd {
-			p.extra = append(p.extra, fd)
-			continue
-		}
-		st.files[k].now = -1
-		same, err := t.sameFile(p, &st.files[k])
-		if err != nil {
-			return err
-		}
-		p.present = append(p.present, same)
-		k++
-	}
-	for ; k < len(st.files); k++ {
-		p.present = append(p.present, false)
-	}
-	return nil
-}
-
 // undoFiles brings the descriptors of a process back: new ones are closed, missing ones
 // put back, then offsets, flags, epoll sets and counters.
 func (t *Tree) undoFiles(p *process, tk *task, st *processState, b *batch) error {
-	for _, fd := range p.extra {
+	for _, fd := range p.now.extra {
 		if err := t.room(tk, b); err != nil {
 			return err
 		}
 		b.add(uapi.SysClose, uint64(fd))
 		t.report.DescriptorsClosed++
 	}
-	missing := false
+	missing, inside := false, false
 	for i := range st.files {
 		if err := t.room(tk, b); err != nil {
 			return err
 		}
 		d := &st.files[i]
-		missing = missing || !p.present[i]
-		if p.present[i] {
-			b.add(uapi.SysFcntl, uint64(d.fd), fSetfd, flag(d.cloexec, 1))
-		} else {
+		switch p.now.files[i] {
+		case fileGone:
+			missing = true
 			d.now = -1
+			continue
+		case fileChanged:
+			inside = inside || d.kind == kindEpoll || d.kind == kindSignalfd || d.kind == kindInotify
 		}
+		b.add(uapi.SysFcntl, uint64(d.fd), fSetfd, flag(d.cloexec, 1))
 	}
-	// What follows looks at the outcome; without new or missing files there is none, and the batch grows on.
-	if len(p.extra) > 0 || missing {
+	// What follows makes calls of its own and looks at the outcome of these. As a rule it has nothing to do.
+	if missing || inside {
 		if err := t.flush(tk, b); err != nil {
 			return err
 		}
 	}
 	for i := range st.files {
-		if !p.present[i] {
+		if p.now.files[i] == fileGone {
 			if err := t.putFile(p, tk, &st.files[i]); err != nil {
 				return err
 			}
 		}
 	}
-	return t.undoFileStates(p, tk, st)
+	for i := range st.files {
+		if p.now.files[i] != fileSame {
+			if err := t.undoFileState(p, tk, &st.files[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 const fSetfd = 2
@@ -185,34 +159,27 @@ func (t *Tree) putFile(p *process, tk *task, d *descriptor) error {
 	return nil
 }
 
-// undoFileStates mends what is inside the open files.
-func (t *Tree) undoFileStates(p *process, tk *task, st *processState) error {
-	for i := range st.files {
-		d := &st.files[i]
-		fd := d.current()
-		if fd < 0 {
-			continue
-		}
-		if f := uapi.StatusFlags(fd); f != d.status {
-			_ = uapi.SetStatusFlags(fd, d.status)
-		}
-		switch d.kind {
-		case kindRegular:
-			if pos, err := uapi.Seek(fd, 0, uapi.SeekCur); err == nil && pos != d.pos {
-				// A file in /proc about a thread or process that has ended says so even to a seek.
-				if _, err := uapi.Seek(fd, d.pos, uapi.SeekSet); err != nil && err != uapi.ESRCH {
-					return fail(ReasonDescriptor, "set the offset of descriptor %d of process %d: %v", d.fd, p.pid, err)
-				}
-			}
-		case kindEpoll:
-			if err := t.undoEpoll(p, tk, d); err != nil {
-				return err
-			}
-		case kindEventfd, kindTimerfd, kindSignalfd, kindInotify:
-			if err := t.undoSpecial(p, tk, d); err != nil {
-				return err
+// undoFileState mends what is inside an open file.
+func (t *Tree) undoFileState(p *process, tk *task, d *descriptor) error {
+	fd := d.current()
+	if fd < 0 {
+		return nil
+	}
+	if f := uapi.StatusFlags(fd); f != d.status {
+		_ = uapi.SetStatusFlags(fd, d.status)
+	}
+	switch d.kind {
+	case kindRegular:
+		if pos, err := uapi.Seek(fd, 0, uapi.SeekCur); err == nil && pos != d.pos {
+			// A file in /proc about a thread or process that has ended says so even to a seek.
+			if _, err := uapi.Seek(fd, d.pos, uapi.SeekSet); err != nil && err != uapi.ESRCH {
+				return fail(ReasonDescriptor, "set the offset of descriptor %d of process %d: %v", d.fd, p.pid, err)
 			}
 		}
+	case kindEpoll:
+		return t.undoEpoll(p, tk, d)
+	case kindEventfd, kindTimerfd, kindSignalfd, kindInotify:
+		return t.undoSpecial(p, tk, d)
 	}
 	return nil
 }

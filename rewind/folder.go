@@ -4,7 +4,7 @@ import "github.com/pommelgym/pommel/internal/uapi"
 
 // undoCwd brings a process back to the folder that it was in.
 func (t *Tree) undoCwd(p *process, tk *task, st *processState, b *batch) error {
-	if st.cwdFd < 0 || identify("/proc/"+itoa(p.pid)+"/cwd") == st.cwd {
+	if st.cwdFd < 0 || !p.now.moved {
 		return nil
 	}
 	if err := t.flush(tk, b); err != nil {

@@ -14,7 +14,6 @@ type area struct {
 
 	tracked bool    // writes to it are tracked
 	untrack bool    // writes to it cannot be tracked: its saved pages are written back each time
-	saved   bool    // pages of it were saved
 	object  *object // the shared object behind it
 	keep    int     // descriptor by which it can be mapped again, or -1
 }

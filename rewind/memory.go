@@ -92,8 +92,7 @@ func (t *Tree) captureMemory(p *process, tk *task, st, prev *processState) error
 	if text, err = p.readMaps(); err != nil { // registering may split or merge areas
 		return err
 	}
-	st.text = bytes.Clone(text)
-	st.areas = parseMaps(st.text, nil)
+	st.areas = parseMaps(text, nil)
 	cur := cursor{}
 	if prev != nil {
 		cur.runs = prev.runs
@@ -104,6 +103,7 @@ func (t *Tree) captureMemory(p *process, tk *task, st, prev *processState) error
 			return err
 		}
 	}
+	st.planScans()
 	for i := range st.areas {
 		if a := &st.areas[i]; a.tracked {
 			if err := p.arm(a.start, a.end); err != nil {
@@ -227,7 +227,6 @@ func (t *Tree) capturePrivate(p *process, st *processState, a *area, cur *cursor
 		if !here && len(cur.runs) == 0 {
 			return nil
 		}
-		a.saved = true
 		st.pages += int((r.End - r.Start) >> pageShift)
 		for at := r.Start; at < r.End; {
 			old, upto := cur.find(at, r.End)

@@ -14,7 +14,7 @@ import (
 type process struct {
 	pid                       int
 	pidfd, pagemap, mem, maps int
-	taskDir, fdDir            int
+	taskDir, fdDir, timers    int
 	uffd, channel             int
 	remoteChannel             int // the channel's number inside the process
 	code, data                uint64
@@ -25,10 +25,7 @@ type process struct {
 	tasks                     []task // threads, while stopped
 	writes                    plan
 	text                      []byte // buffer for /proc/PID/maps
-	lines                     []byte // the part of it that was read last
-	areas                     []area // buffer for its parsed form
-	fds, extra                []int  // descriptors; of those, the ones that the snapshot does not know
-	present                   []bool // which of the snapshot's descriptors are there
+	now                       glance
 	ran                       bool
 	sinceArm, copying         int
 	job, lookJob              error // outcome of looking at its memory, and at the rest
@@ -46,7 +43,7 @@ type task struct {
 }
 
 func openProcess(pid int) (*process, error) {
-	p := &process{pid: pid, pidfd: -1, pagemap: -1, mem: -1, maps: -1, taskDir: -1, fdDir: -1, uffd: -1, channel: -1, remoteChannel: -1}
+	p := &process{pid: pid, pidfd: -1, pagemap: -1, mem: -1, maps: -1, taskDir: -1, fdDir: -1, timers: -1, uffd: -1, channel: -1, remoteChannel: -1}
 	return p, p.reopen()
 }
 
@@ -68,6 +65,7 @@ func (p *process) reopen() error {
 	}{
 		{&p.pagemap, "/pagemap", uapi.ORdonly}, {&p.mem, "/mem", uapi.ORdwr}, {&p.maps, "/maps", uapi.ORdonly},
 		{&p.taskDir, "/task", uapi.ORdonly | uapi.ODirectory}, {&p.fdDir, "/fd", uapi.ORdonly | uapi.ODirectory},
+		{&p.timers, "/timers", uapi.ORdonly},
 	} {
 		if *f.to, err = uapi.Open(base+f.name, f.flags); err != nil {
 			p.closeHandles()
@@ -78,7 +76,7 @@ func (p *process) reopen() error {
 }
 
 func (p *process) closeHandles() {
-	for _, fd := range []*int{&p.pidfd, &p.pagemap, &p.mem, &p.maps, &p.taskDir, &p.fdDir, &p.uffd, &p.channel} {
+	for _, fd := range []*int{&p.pidfd, &p.pagemap, &p.mem, &p.maps, &p.taskDir, &p.fdDir, &p.timers, &p.uffd, &p.channel} {
 		uapi.Close(*fd)
 		*fd = -1
 	}

@@ -91,7 +91,7 @@ func (r *remaker) adopt() error {
 		return fail(ReasonProcess, "its saved pages are gone")
 	}
 	p.closeHandles()
-	p.pidfd, p.pagemap, p.mem, p.maps, p.taskDir, p.fdDir = fresh.pidfd, fresh.pagemap, fresh.mem, fresh.maps, fresh.taskDir, fresh.fdDir
+	p.pidfd, p.pagemap, p.mem, p.maps, p.taskDir, p.fdDir, p.timers = fresh.pidfd, fresh.pagemap, fresh.mem, fresh.maps, fresh.taskDir, fresh.fdDir, fresh.timers
 	p.tasks = append(p.tasks[:0], task{tid: p.pid, saved: r.leader})
 	r.p = p
 	tk := &p.tasks[0]
@@ -203,6 +203,8 @@ func (r *remaker) layout() error {
 func (r *remaker) descriptors() error {
 	t, p, st, tk := r.t, r.p, r.st, &r.p.tasks[0]
 	b := p.batch()
+	p.lookTimers()
+	p.now.moved = identify("/proc/"+itoa(p.pid)+"/cwd") != st.cwd
 	if err := t.undoTimers(p, tk, st, b); err != nil {
 		return err
 	}
@@ -254,8 +256,7 @@ func (r *remaker) memory() error {
 	t, p, st := r.t, r.p, r.st
 	p.job, p.diff = nil, nil
 	p.writes.shared = p.writes.shared[:0]
-	var err error
-	if p.lines, err = p.readMaps(); err != nil {
+	if err := p.lookAreas(st); err != nil {
 		return err
 	}
 	b := p.batch()

@@ -315,14 +315,6 @@ func (w *rewinder) differing(p *process, st *processState) []span {
 	return []span{{0, ^uint64(0)}}
 }
 
-// look reads a process's maps and compares its descriptors.
-func (w *rewinder) look(p *process, st *processState) (err error) {
-	if p.lines, err = p.readMaps(); err != nil {
-		return err
-	}
-	return w.t.lookFiles(p, st)
-}
-
 // idle says that a process has not run: nothing was written but what the kernel itself writes.
 func (p *process) idle() bool { return p.job == nil && !p.ran && p.writes.onlyRseq }
 

@@ -12,9 +12,9 @@ import (
 // processState is what a snapshot keeps of one process.
 type processState struct {
 	pid, ppid, pgid, sid int
-	text                 []byte // /proc/PID/maps
 	areas                []area
-	runs                 []run    // saved private pages, by address
+	runs                 []run // saved private pages, by address
+	scans                []scanRange
 	readOnly             []rawRun // written pages of read-only file mappings, needed to make the process again
 	threads              []*thread
 	files                []descriptor

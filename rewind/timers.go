@@ -62,12 +62,17 @@ func parseTimers(text []byte) []posixTimer {
 	return out
 }
 
-func (t *Tree) liveTimers(p *process) []posixTimer {
-	return parseTimers(readSmall("/proc/"+itoa(p.pid)+"/timers", t.infoBuf))
+// lookTimers lists the timers that the process has now.
+func (p *process) lookTimers() {
+	p.now.timers = nil
+	if n, err := uapi.Pread(p.timers, p.now.buffer(), 0); err == nil && n > 0 {
+		p.now.timers = parseTimers(p.readAgain(p.timers, n))
+	}
 }
 
 func (t *Tree) captureTimers(p *process, tk *task, st *processState) error {
-	st.timers = t.liveTimers(p)
+	p.lookTimers()
+	st.timers = p.now.timers
 	if len(st.timers) == 0 {
 		return nil
 	}
@@ -102,7 +107,7 @@ func (t *Tree) undoTimers(p *process, tk *task, st *processState, b *batch) erro
 		b.add(uapi.SysSetitimer, i, p.scratchAddr(itAt+int(i)*32), 0)
 	}
 	b.add(uapi.SysUmask, st.umask)
-	live := t.liveTimers(p)
+	live := p.now.timers
 	if len(live) == 0 && len(st.timers) == 0 {
 		return nil
 	}

@@ -88,6 +88,14 @@ const (
 	PmScanCheckWPAsync = 1 << 1
 )
 
+// PROCMAP_QUERY (linux/fs.h): one area of an open /proc/PID/maps, without the text.
+const (
+	ProcmapQuery = 0xC0686611
+
+	ProcmapShared         = 0x08
+	ProcmapCoveringOrNext = 0x10
+)
+
 // userfaultfd (linux/userfaultfd.h).
 const (
 	UffdAPI            = 0xAA

@@ -1,6 +1,7 @@
 package uapi
 
 import (
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,18 @@ func Scan(pagemap int, a *PmScanArg, vec []PageRegion) (int, Errno) {
 	}
 	n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(pagemap), PagemapScan, uintptr(unsafe.Pointer(a)))
 	return int(n), e
+}
+
+// QueryMap asks an open /proc/PID/maps for the first area that ends above addr. With name
+// given, the area's name goes there, ended by a zero; without, the kernel is spared finding it.
+func QueryMap(maps int, a *ProcmapArg, addr uint64, name []byte) Errno {
+	*a = ProcmapArg{Size: uint64(unsafe.Sizeof(*a)), Flags: ProcmapCoveringOrNext, Addr: addr}
+	if len(name) > 0 {
+		a.NameAddr, a.NameSize = uint64(uintptr(unsafe.Pointer(&name[0]))), uint32(len(name))
+	}
+	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(maps), ProcmapQuery, uintptr(unsafe.Pointer(a)))
+	runtime.KeepAlive(name)
+	return e
 }
 
 // UffdInit agrees on the features of a userfaultfd.

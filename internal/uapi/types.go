@@ -9,6 +9,14 @@ type PmScanArg struct {
 // PageRegion is struct page_region: a run of pages with equal categories.
 type PageRegion struct{ Start, End, Categories uint64 }
 
+// ProcmapArg is struct procmap_query. The lowest bits of VMAFlags are those of a protection.
+type ProcmapArg struct {
+	Size, Flags, Addr                           uint64
+	Start, End, VMAFlags, PageSize, Offset, Ino uint64
+	Major, Minor, NameSize, BuildIDSize         uint32
+	NameAddr, BuildIDAddr                       uint64
+}
+
 // UffdioAPIArg is struct uffdio_api.
 type UffdioAPIArg struct{ API, Features, Ioctls uint64 }
 
