@@ -25,6 +25,8 @@ type trainCmd struct {
 	Seconds    int      `help:"Train for this long instead; how many steps that are depends on the machine."`
 	Seed       int64    `default:"0" help:"Seed of the network, of the draws and of the choice of episodes."`
 	Demos      int      `default:"0" help:"Imitate this many episodes of each task's oracle first. 0 starts from nothing."`
+	HintAfter  int      `default:"0" help:"Let a task's oracle show the way after this many episodes without success; 0 never."`
+	Prior      bool     `default:"true" negatable:"" help:"Begin with the common sense of web pages (see docs/training.md) in place of no opinion."`
 	Evaluate   int      `default:"2" help:"Episodes of each task before and after, on seeds that training does not see; 0 leaves it out."`
 	Parallel   int      `default:"2" help:"How many worlds play at the same time; the result does not depend on it."`
 	Out        string   `default:"" help:"Folder for the policy, the log, the plots and the report. Default: pommel-train-SEED."`
@@ -37,8 +39,8 @@ func (c *trainCmd) Validate() error {
 	switch {
 	case c.Steps < 0 || c.Seconds < 0 || c.Steps > 0 && c.Seconds > 0:
 		return fmt.Errorf("give --steps or --seconds, one of them and not below 0")
-	case c.Parallel < 1 || c.Demos < 0 || c.Evaluate < 0:
-		return fmt.Errorf("--parallel takes 1 or more, --demos and --evaluate 0 or more")
+	case c.Parallel < 1 || c.Demos < 0 || c.HintAfter < 0 || c.Evaluate < 0:
+		return fmt.Errorf("--parallel takes 1 or more, --demos, --hint-after and --evaluate 0 or more")
 	case c.Expect < 0 || c.Expect > 1:
 		return fmt.Errorf("--expect-success takes 0 to 1")
 	}
@@ -74,7 +76,7 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 	defer show.end()
 	t, err := train.New(train.Config{
 		World: g.Describe().World, Profile: c.Profile, Tasks: tasks, Seed: c.Seed, Steps: c.Steps, Time: time.Duration(c.Seconds) * time.Second,
-		Demos: c.Demos, Evaluate: c.Evaluate, Tuning: train.Default(),
+		Demos: c.Demos, HintAfter: c.HintAfter, Prior: c.Prior, Evaluate: c.Evaluate, Tuning: train.Default(),
 	}, envs, show.watch())
 	if err != nil {
 		return usageError{err}

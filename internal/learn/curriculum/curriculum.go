@@ -61,6 +61,8 @@ type State struct {
 	Won    []int
 	// Credit is what each task has saved up: the one with most is played next.
 	Credit []float64
+	// Stuck counts episodes since the last success or hint, Hints how often the oracle showed the way.
+	Stuck, Hints []int
 }
 
 // Curriculum deals out lessons.
@@ -76,6 +78,7 @@ type Curriculum struct {
 func New(tasks []gym.TaskInfo, seeds, stretch int, seed int64) *Curriculum {
 	c := &Curriculum{tasks: tasks, stretch: stretch, State: State{
 		Rate: make([]float64, len(tasks)), Played: make([]int, len(tasks)), Won: make([]int, len(tasks)), Credit: make([]float64, len(tasks)),
+		Stuck: make([]int, len(tasks)), Hints: make([]int, len(tasks)),
 	}}
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x73656564))
 	start := rng.Int64N(1000) * 10
@@ -138,7 +141,8 @@ func (c *Curriculum) weight(i int) float64 {
 	p := c.State.Rate[i]
 	w := floor + p*(1-p)
 	if c.State.Won[i] == 0 {
-		w += 0.15
+		// Untried: the more, the shorter; the longer without success, the less.
+		w += 0.3 / (1 + float64(c.tasks[i].MaxSteps)/12) / (1 + float64(c.State.Played[i])/100)
 	}
 	return w
 }
@@ -151,12 +155,34 @@ func (c *Curriculum) Tell(task string, success bool) {
 			continue
 		}
 		x := 0.0
+		c.State.Stuck[i]++
 		if success {
 			x = 1
+			c.State.Stuck[i] = 0
 			c.State.Won[i]++
 		}
 		c.State.Rate[i] += pace * (x - c.State.Rate[i])
 	}
+}
+
+// maxHints is how often a task's oracle shows the way at most.
+const maxHints = 3
+
+// NeedHelp deals out lessons for the oracle: one for each task that has not succeeded in
+// `after` episodes, and again after as many more. Help where exploration is stuck, and only there: Nair
+// et al., "Overcoming Exploration in Reinforcement Learning with Demonstrations", 2018,
+// arXiv:1709.10089.
+func (c *Curriculum) NeedHelp(after int) []Lesson {
+	var out []Lesson
+	for i := range c.tasks {
+		if after <= 0 || c.State.Stuck[i] < after || c.State.Hints[i] >= maxHints {
+			continue
+		}
+		out = append(out, Lesson{Task: c.tasks[i].ID, Seed: c.Seed(c.State.Hints[i]), Limit: min(c.stretch, c.tasks[i].MaxSteps)})
+		c.State.Stuck[i] = 0
+		c.State.Hints[i]++
+	}
+	return out
 }
 
 // Tasks are the tasks that are practised.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pommelgym/pommel/internal/learn/candidate"
 	"github.com/pommelgym/pommel/internal/learn/instruction"
+	"github.com/pommelgym/pommel/internal/learn/page"
 )
 
 // Version is raised when features change their meaning: a policy fits one version only.
@@ -93,10 +94,9 @@ func (m *Memory) survey(list []candidate.Candidate) *view {
 		v.mainText = lower(m.page.Text(at))
 	}
 	texts := map[int]int{}
-	lastField := slices.IndexFunc(list, func(c candidate.Candidate) bool { return c.Node >= 0 && m.page.Nodes[c.Node].Bid == m.lastBid })
 	node := -1
-	if lastField >= 0 && m.lastBid != "" {
-		node = list[lastField].Node
+	if m.lastBid != "" {
+		node = slices.IndexFunc(m.page.Nodes, func(n page.Node) bool { return n.Bid == m.lastBid })
 	}
 	buttons := 0
 	for i, c := range list {

@@ -184,7 +184,7 @@ func KindOf(address string) string {
 	}
 	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
 	for i, s := range parts {
-		if strings.ContainsAny(s, "0123456789-_.") || len(s) > 14 || i > 0 && len(parts[i-1]) == 1 {
+		if strings.ContainsAny(s, "0123456789-_.") || len(s) > 14 || i > 0 && len(parts[i-1]) == 1 && parts[i-1] != "*" {
 			parts[i] = "*"
 		}
 	}

@@ -52,6 +52,9 @@ func New(seed uint64) *Net {
 	return n
 }
 
+// Lean sets the first weights of the dense columns.
+func (n *Net) Lean(weights []float64) { copy(n.P[atA:atB], weights) }
+
 // Pass is what one forward pass leaves behind. Reusing it saves allocations; it is for one
 // caller at a time.
 type Pass struct {

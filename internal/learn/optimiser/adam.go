@@ -23,7 +23,9 @@ type Adam struct {
 
 const (
 	beta1, beta2 = 0.9, 0.999
-	epsilon      = 1e-8
+	// epsilon is large on purpose: where there is hardly a gradient, as long as nothing was won,
+	// the policy must not wander at full pace.
+	epsilon = 1e-3
 )
 
 // NewAdam makes an optimiser that has seen nothing.

@@ -44,7 +44,11 @@ func Estimate(steps []Step, last float64, s Settings) {
 	}
 }
 
-// Normalise gives the advantages of a batch mean 0 and deviation 1.
+// least is the smallest deviation that advantages are divided by: before the first success
+// all that differs is small change, which must not be blown up to a signal.
+const least = 0.2
+
+// Normalise gives the advantages of a batch mean 0 and deviation 1, or less if they hardly differ.
 func Normalise(steps []Step) {
 	if len(steps) < 2 {
 		return
@@ -58,7 +62,7 @@ func Normalise(steps []Step) {
 		d := steps[i].Advantage - mean
 		dev += d * d
 	}
-	dev = math.Sqrt(dev/float64(len(steps))) + 1e-8
+	dev = max(least, math.Sqrt(dev/float64(len(steps))))
 	for i := range steps {
 		steps[i].Advantage = (steps[i].Advantage - mean) / dev
 	}

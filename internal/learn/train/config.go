@@ -29,10 +29,14 @@ type Config struct {
 	Time  time.Duration
 	// Demos is how many episodes of each task's oracle are imitated first; 0 starts from nothing.
 	Demos int
+	// HintAfter lets a task's oracle show the way after so many episodes without success; 0 never.
+	HintAfter int
 	// Evaluate is how many episodes of each task are played before and after; 0 plays none.
 	Evaluate int
 	Friction curriculum.Friction
-	Tuning   Tuning
+	// Prior begins with feature.Prior in place of no opinion at all.
+	Prior  bool
+	Tuning Tuning
 }
 
 // Tuning are the numbers that training depends on. Zero fields are not allowed: see Default.
@@ -60,10 +64,10 @@ type Tuning struct {
 // Default is what `pommel train` uses.
 func Default() Tuning {
 	return Tuning{
-		Episodes: 12, Group: 2, Seeds: 24, Stretch: policy.Horizon, Epochs: 3, Mini: 48,
-		PPO:   ppo.Settings{Gamma: 0.97, Lambda: 0.95, Clip: 0.2, Entropy: 0.01, ValueWeight: 0.5},
+		Episodes: 8, Group: 2, Seeds: 24, Stretch: policy.Horizon, Epochs: 3, Mini: 48,
+		PPO:   ppo.Settings{Gamma: 0.97, Lambda: 0.95, Clip: 0.2, Entropy: 0.02, ValueWeight: 0.5},
 		Rates: optimiser.Rates{Dense: 0.003, Words: 0.03}, Norm: 1,
-		StepCost: 0.005, Curiosity: 0.1, Keep: 8, Relive: 12, Share: 0.2, DemoUpdates: 300,
+		StepCost: 0.005, Curiosity: 0.05, Keep: 8, Relive: 16, Share: 0.2, DemoUpdates: 300,
 	}
 }
 

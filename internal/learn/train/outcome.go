@@ -13,6 +13,8 @@ type Outcome struct {
 	Profile      string      `json:"profile"`
 	Seed         int64       `json:"seed"`
 	Demos        int         `json:"demos"`
+	HintAfter    int         `json:"hint_after"`
+	Prior        bool        `json:"prior"`
 	Steps        int         `json:"steps"`
 	Updates      int         `json:"updates"`
 	Episodes     int         `json:"episodes"`
@@ -36,6 +38,7 @@ type TaskLine struct {
 	Episodes   int     `json:"episodes"` // of training
 	Success    int     `json:"success"`
 	Recent     float64 `json:"recent"` // success of late
+	Hints      int     `json:"hints"`  // episodes of the oracle that were imitated
 	Start      float64 `json:"success_start"`
 	End        float64 `json:"success_end"`
 }
@@ -43,14 +46,14 @@ type TaskLine struct {
 // Outcome tells how training went so far.
 func (t *Trainer) Outcome() *Outcome {
 	o := &Outcome{
-		World: t.c.World, Profile: t.c.Profile, Seed: t.c.Seed, Demos: t.c.Demos, Steps: t.steps, Updates: t.updates, Episodes: t.episodes,
+		World: t.c.World, Profile: t.c.Profile, Seed: t.c.Seed, Demos: t.c.Demos, HintAfter: t.c.HintAfter, Prior: t.c.Prior, Steps: t.steps, Updates: t.updates, Episodes: t.episodes,
 		Seconds: t.elapsed().Seconds(), Start: t.before, End: t.after, Lost: t.lost, Curve: t.curve, Digest: t.digest(),
 	}
 	if o.Seconds > 0 {
 		o.StepsPerS = float64(o.Steps) / o.Seconds
 	}
 	for i, task := range t.c.Tasks {
-		l := TaskLine{Task: task.ID, Difficulty: task.Difficulty, Episodes: t.plan.State.Played[i], Success: t.plan.State.Won[i], Recent: t.plan.State.Rate[i]}
+		l := TaskLine{Task: task.ID, Difficulty: task.Difficulty, Episodes: t.plan.State.Played[i], Success: t.plan.State.Won[i], Recent: t.plan.State.Rate[i], Hints: t.plan.State.Hints[i] + t.c.Demos}
 		l.Start, l.End = t.before.of(i), t.after.of(i)
 		o.ByTask = append(o.ByTask, l)
 	}

@@ -23,6 +23,8 @@ type state struct {
 	Tasks          []gym.TaskInfo
 	Tuning         Tuning
 	Demos          int
+	HintAfter      int
+	Prior          bool
 	Adam           *optimiser.Adam
 	Plan           curriculum.State
 	Good           *good
@@ -39,7 +41,7 @@ type state struct {
 // Save writes the policy and all that the training needs to go on.
 func (t *Trainer) Save(path string) error {
 	s := state{
-		World: t.c.World, Profile: t.c.Profile, Seed: t.c.Seed, Tasks: t.c.Tasks, Tuning: t.c.Tuning, Demos: t.c.Demos,
+		World: t.c.World, Profile: t.c.Profile, Seed: t.c.Seed, Tasks: t.c.Tasks, Tuning: t.c.Tuning, Demos: t.c.Demos, HintAfter: t.c.HintAfter, Prior: t.c.Prior,
 		Adam: t.adam, Plan: t.plan.State, Good: t.good, Steps: t.steps, Updates: t.updates, Episodes: t.episodes, Lost: t.lost,
 		Spent: t.elapsed(), Curve: t.curve, Before: t.before,
 	}
@@ -74,7 +76,7 @@ func (t *Trainer) Resume(path string) error {
 		now, then any
 	}{
 		{"world", t.c.World, s.World}, {"profile", t.c.Profile, s.Profile}, {"seed", t.c.Seed, s.Seed},
-		{"tasks", t.c.Tasks, s.Tasks}, {"demos", t.c.Demos, s.Demos}, {"tuning", t.c.Tuning, s.Tuning},
+		{"tasks", t.c.Tasks, s.Tasks}, {"demos", t.c.Demos, s.Demos}, {"hints after", t.c.HintAfter, s.HintAfter}, {"prior", t.c.Prior, s.Prior}, {"tuning", t.c.Tuning, s.Tuning},
 	} {
 		if !reflect.DeepEqual(d.now, d.then) {
 			return gym.NewError(gym.InvalidArgument, "%s was begun with %s %v; it cannot go on with %v", path, d.what, d.then, d.now)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pommelgym/pommel/internal/learn/batch"
 	"github.com/pommelgym/pommel/internal/learn/curriculum"
+	"github.com/pommelgym/pommel/internal/learn/feature"
 	"github.com/pommelgym/pommel/internal/learn/net"
 	"github.com/pommelgym/pommel/internal/learn/optimiser"
 	"github.com/pommelgym/pommel/internal/learn/ppo"
@@ -67,6 +68,9 @@ func New(c Config, envs []batch.Env, w Watch) (*Trainer, error) {
 		return nil, err
 	}
 	t := &Trainer{c: c, envs: envs, watch: w, net: net.New(mix(c.Seed, forNet, 0)), adam: optimiser.NewAdam(), visits: map[string]int{}}
+	if c.Prior {
+		t.net.Lean(feature.Prior())
+	}
 	t.learn = ppo.NewLearner(t.net)
 	t.plan = curriculum.New(c.Tasks, c.Tuning.Seeds, c.Tuning.Stretch, c.Seed)
 	var ids []string
@@ -138,14 +142,14 @@ func (t *Trainer) done() bool { return t.progress() >= 1 }
 
 // Update plays one batch and learns from it.
 func (t *Trainer) Update(ctx context.Context) error {
+	if err := t.show(ctx, jobsOf(t.plan.NeedHelp(t.c.HintAfter))); err != nil {
+		return err
+	}
 	progress := t.progress()
 	lessons := t.plan.Next(t.c.Tuning.Episodes, t.c.Tuning.Group, progress, t.c.Friction)
-	jobs := make([]batch.Job, len(lessons))
-	for i, l := range lessons {
-		jobs[i] = batch.Job{
-			Task: l.Task, Seed: l.Seed, Limit: l.Limit, Profile: l.Profile, Strength: l.Strength,
-			Noise: mix(t.c.Seed, forEpisode, uint64(t.episodes+i)),
-		}
+	jobs := jobsOf(lessons)
+	for i := range jobs {
+		jobs[i].Noise = mix(t.c.Seed, forEpisode, uint64(t.episodes+i))
 	}
 	episodes, err := batch.Collect(ctx, t.envs, t.net, jobs, t.watch.Episode)
 	if err != nil {
@@ -282,18 +286,18 @@ func (t *Trainer) relive(rng *rand.Rand, updates int) {
 	}
 }
 
-// demonstrate has the oracles play, and imitates them: behavioural cloning, as in Pomerleau,
-// "Efficient Training of Artificial Neural Networks for Autonomous Navigation", 1991.
-func (t *Trainer) demonstrate(ctx context.Context) error {
-	t.stage("demonstrate")
-	lessons := make([]batch.Job, 0, t.c.Demos*len(t.c.Tasks))
-	for d := range t.c.Demos {
-		for _, task := range t.c.Tasks {
-			lessons = append(lessons, batch.Job{Task: task.ID, Seed: t.plan.Seed(d), Limit: t.c.Tuning.Stretch})
-		}
+func jobsOf(lessons []curriculum.Lesson) []batch.Job {
+	jobs := make([]batch.Job, len(lessons))
+	for i, l := range lessons {
+		jobs[i] = batch.Job{Task: l.Task, Seed: l.Seed, Limit: l.Limit, Profile: l.Profile, Strength: l.Strength}
 	}
-	episodes, err := batch.Each(ctx, t.envs, len(lessons), func(ctx context.Context, env batch.Env, i int) batch.Episode {
-		return batch.Demonstrate(ctx, env, t.net, lessons[i])
+	return jobs
+}
+
+// show has oracles play, and keeps their episodes among the good ones.
+func (t *Trainer) show(ctx context.Context, jobs []batch.Job) error {
+	episodes, err := batch.Each(ctx, t.envs, len(jobs), func(ctx context.Context, env batch.Env, i int) batch.Episode {
+		return batch.Demonstrate(ctx, env, t.net, jobs[i])
 	}, t.watch.Episode)
 	if err != nil {
 		return err
@@ -306,6 +310,22 @@ func (t *Trainer) demonstrate(ctx context.Context) error {
 			continue
 		}
 		t.good.add(e, t.c.Tuning.Keep, t.c.Tuning.PPO.Gamma)
+	}
+	return nil
+}
+
+// demonstrate has the oracles play, and imitates them: behavioural cloning, as in Pomerleau,
+// "Efficient Training of Artificial Neural Networks for Autonomous Navigation", 1991.
+func (t *Trainer) demonstrate(ctx context.Context) error {
+	t.stage("demonstrate")
+	jobs := make([]batch.Job, 0, t.c.Demos*len(t.c.Tasks))
+	for d := range t.c.Demos {
+		for _, task := range t.c.Tasks {
+			jobs = append(jobs, batch.Job{Task: task.ID, Seed: t.plan.Seed(d), Limit: t.c.Tuning.Stretch})
+		}
+	}
+	if err := t.show(ctx, jobs); err != nil {
+		return err
 	}
 	rng := rand.New(rand.NewPCG(mix(t.c.Seed, forShuffle, math.MaxUint64), 0))
 	t.relive(rng, t.c.Tuning.DemoUpdates)
