@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/trace"
@@ -76,19 +77,11 @@ func Play(ctx context.Context, env *gym.Env, t *trace.Trace, dir string) (*Repor
 		return nil, err
 	}
 	defer env.End()
+	p := player{env: env, trace: t, request: request, saved: map[string][]trace.Step{}}
 	for i, st := range t.Steps {
-		var now *gym.Result
-		if i == 0 {
-			now, err = env.Reset(ctx, request)
-		} else {
-			view := st.View
-			if t.Header.Minor < 1 {
-				view = viewOf(st)
-			}
-			now, err = env.Step(ctx, st.Action, view)
-		}
-		if gym.ErrorKind(err) == gym.NotFound || gym.ErrorKind(err) == gym.EpisodeOver {
-			r.Note = err.Error()
+		now, err := p.next(ctx, i)
+		if k := gym.ErrorKind(err); k == gym.NotFound || k == gym.EpisodeOver || k == gym.InvalidArgument {
+			r.Note = fmt.Sprintf("step %d: %v", st.Step, err)
 			return r, nil
 		}
 		if err != nil {
@@ -106,6 +99,51 @@ func Play(ctx context.Context, env *gym.Env, t *trace.Trace, dir string) (*Repor
 	}
 	r.OK = true
 	return r, nil
+}
+
+// player carries a record's steps out. A step after a restore is played in an episode that
+// begins anew and goes the way to the checkpoint, so that it needs no checkpoints itself.
+type player struct {
+	env     *gym.Env
+	trace   *trace.Trace
+	request gym.Request
+	path    []trace.Step            // the steps up to now
+	saved   map[string][]trace.Step // those up to a checkpoint
+	marks   int                     // how many have been passed
+}
+
+// next carries out step i of the record.
+func (p *player) next(ctx context.Context, i int) (*gym.Result, error) {
+	back := false
+	for ; p.marks < len(p.trace.Marks) && p.trace.Marks[p.marks].After <= i; p.marks++ {
+		switch m := p.trace.Marks[p.marks]; m.Kind {
+		case trace.KindCheckpoint:
+			p.saved[m.Checkpoint] = slices.Clone(p.path)
+		case trace.KindRestore:
+			p.path, back = slices.Clone(p.saved[m.Checkpoint]), true
+		}
+	}
+	if back {
+		for _, st := range p.path {
+			if _, err := p.carry(ctx, st); err != nil {
+				return nil, err
+			}
+		}
+	}
+	st := p.trace.Steps[i]
+	p.path = append(p.path, st)
+	return p.carry(ctx, st)
+}
+
+func (p *player) carry(ctx context.Context, st trace.Step) (*gym.Result, error) {
+	if st.Step == 0 {
+		return p.env.Reset(ctx, p.request)
+	}
+	view := st.View
+	if p.trace.Header.Minor < 1 {
+		view = viewOf(st)
+	}
+	return p.env.Step(ctx, st.Action, view)
 }
 
 func compare(t *trace.Trace, st trace.Step, dir string, now *gym.Result) ([]Difference, error) {
