@@ -7,11 +7,12 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/pommelgym/pommel/internal/version.version=$(VERSION)
 GOFLAGS_BUILD := -trimpath -ldflags '$(LDFLAGS)'
 VENV    := .tmp/venv
+PEERS   := .tmp/venv-peers
 GOTEST  ?= go test -timeout 12m
 
 export CGO_ENABLED := 0
 
-.PHONY: help setup build demo test test-go test-python bench soak lint gen install clean
+.PHONY: help setup build demo test test-go test-python test-peers bench soak lint gen install clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +26,7 @@ build: ## build bin/pommel
 demo: setup build ## boot worlds, let the oracle and a random agent work, print rewards read from PostgreSQL
 	@$(BIN) demo
 
-test: setup build test-go test-python ## run all tests, on real Chromium and real PostgreSQL
+test: setup build test-go test-python test-peers ## run all tests, on real Chromium and real PostgreSQL
 
 test-go:
 	@go vet ./...
@@ -39,6 +40,17 @@ $(VENV)/.ready: clients/python/pyproject.toml
 	@$(VENV)/bin/pip install -q --disable-pip-version-check -e 'clients/python[test]'
 	@touch $@
 
+test-peers: build $(PEERS)/.ready
+	@cd clients/python/peers && POMMEL_BIN=$(CURDIR)/$(BIN) $(CURDIR)/$(PEERS)/bin/python -m pytest -q -p no:cacheprovider --basetemp=$(CURDIR)/.tmp/pytest-peers
+
+# The clients of OpenEnv, verifiers and MCP as they are published, pinned. Their own demands
+# contradict each other in parts that the tests do not use, so nothing is resolved here.
+$(PEERS)/.ready: clients/python/peers/requirements.txt clients/python/pyproject.toml
+	@mkdir -p .tmp && python3 -m venv $(PEERS)
+	@$(PEERS)/bin/pip install -q --disable-pip-version-check --no-deps -r clients/python/peers/requirements.txt
+	@$(PEERS)/bin/pip install -q --disable-pip-version-check --no-deps -e clients/python
+	@touch $@
+
 bench: setup build ## measure step, reset and throughput on world shop
 	@$(BIN) bench step --world shop --n 1000
 	@$(BIN) bench reset --world shop --n 30
@@ -48,6 +60,7 @@ soak: setup build ## long runs: 2,000 episodes, leak and drift checks
 	@$(BIN) run --world shop --agent oracle --episodes 1000 --parallel 2 --expect-success 1
 	@$(BIN) run --world shop --agent random --episodes 1000 --parallel 2
 	@POMMEL_SOAK=1 $(GOTEST) -timeout 60m -run Soak ./...
+	@POMMEL_SOAK=1 $(MAKE) test-peers
 
 lint: ## golangci-lint with the layer rules
 	@mkdir -p .tmp/bin && GOBIN=$(CURDIR)/.tmp/bin go install -modfile=tools/go.mod github.com/golangci/golangci-lint/v2/cmd/golangci-lint

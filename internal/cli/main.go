@@ -20,6 +20,7 @@ type root struct {
 	Run     runCmd     `cmd:"" help:"Let an agent play episodes, and add up what came of them."`
 	Train   trainCmd   `cmd:"" help:"Train the reference policy on a world's tasks, live."`
 	Serve   serveCmd   `cmd:"" help:"Serve a world's episodes over RPC."`
+	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Let one agent play one episode through MCP on standard input and output."`
 	Bench   benchCmd   `cmd:"" help:"Measure steps, resets and throughput."`
 	Perturb perturbCmd `cmd:"" help:"List perturbations, and print what a profile will do."`
 	Trace   traceCmd   `cmd:"" help:"List, print and export recorded episodes."`

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 
 	"github.com/pommelgym/pommel/gym"
@@ -19,9 +20,13 @@ type worldFlags struct {
 }
 
 func (f worldFlags) open(ctx context.Context, s *State, worlds int) (*gym.Gym, error) {
+	return f.openLogged(ctx, s, worlds, s.logger(f.Log))
+}
+
+func (f worldFlags) openLogged(ctx context.Context, s *State, worlds int, log *slog.Logger) (*gym.Gym, error) {
 	return gym.Open(ctx, gym.Options{
 		World: f.World, Driver: f.Driver, Worlds: worlds, Traces: f.Traces, KeepTraces: f.Keep,
-		Log: s.logger(f.Log), Progress: s.bootProgress(),
+		Log: log, Progress: s.bootProgress(),
 	})
 }
 

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/pommelgym/pommel/gym"
@@ -15,42 +17,78 @@ import (
 
 type serveCmd struct {
 	worldFlags
-	Worlds int           `default:"2" help:"How many episodes can run at the same time."`
-	Addr   string        `default:"127.0.0.1:7777" help:"Where to listen: host:port, or unix:/path. Port 0 takes a free one."`
-	Token  string        `env:"POMMEL_TOKEN" help:"Token that callers must send; needed for addresses beyond loopback."`
-	Lease  time.Duration `default:"60s" help:"How long a caller may be silent before its world is given back."`
-	Idle   time.Duration `default:"1h" help:"How long an OpenEnv socket may send nothing while its host still answers."`
-	Drain  time.Duration `default:"10s" help:"How long running episodes may go on after an interrupt."`
-	JSON   bool          `help:"Print one line of JSON with the address once the server is ready."`
+	Worlds    int           `default:"2" help:"How many episodes can run at the same time."`
+	Addr      string        `default:"127.0.0.1:7777" help:"Where to listen: host:port, or unix:/path. Port 0 takes a free one."`
+	Token     string        `env:"POMMEL_TOKEN" help:"Token that callers must send; needed for addresses beyond loopback. On the command line other users can see it: use POMMEL_TOKEN or --token-file."`
+	TokenFile string        `type:"path" help:"File that holds the token."`
+	TLSCert   string        `type:"path" help:"Certificate chain (PEM): serve HTTPS."`
+	TLSKey    string        `type:"path" help:"Its private key (PEM)."`
+	Host      []string      `help:"More names under which callers without a token may address the server."`
+	Lease     time.Duration `default:"60s" help:"How long a caller may be silent before its world is given back."`
+	Idle      time.Duration `default:"1h" help:"How long an OpenEnv socket may send nothing while its host still answers."`
+	Drain     time.Duration `default:"10s" help:"How long running episodes may go on after an interrupt."`
+	LogLevel  string        `enum:"debug,info,warn,error" default:"warn" help:"What to log to standard error: debug, info, warn, error. --log is debug."`
+	LogFormat string        `enum:"text,json" default:"text" help:"How to log: text, or json, one object a line."`
+	JSON      bool          `help:"Print one line of JSON with the address once the server is ready."`
 }
 
 func (c *serveCmd) Validate() error {
-	if c.Worlds < 1 || c.Lease < time.Second {
+	switch {
+	case c.Worlds < 1 || c.Lease < time.Second:
 		return fmt.Errorf("--worlds takes 1 or more, --lease 1s or more")
+	case c.Idle < time.Second:
+		return fmt.Errorf("--idle takes 1s or more")
+	case (c.TLSCert == "") != (c.TLSKey == ""):
+		return fmt.Errorf("--tls-cert and --tls-key need each other")
+	case c.Token != "" && c.TokenFile != "":
+		return fmt.Errorf("--token and --token-file are two ways to say one thing; give one")
 	}
 	return nil
 }
 
-func (c *serveCmd) Run(ctx context.Context, s *State) error {
-	if err := server.CheckAddr(c.Addr, c.Token); err != nil {
-		return usageError{err}
+// options reads what the flags point at, before anything costly is started.
+func (c *serveCmd) options(s *State) (server.Options, error) {
+	o := server.Options{Token: c.Token, Hosts: c.Host, Idle: c.Idle, Log: c.logger(s)}
+	if c.TokenFile != "" {
+		data, err := os.ReadFile(c.TokenFile)
+		if err != nil {
+			return o, usagef("--token-file: %w", err)
+		}
+		if o.Token = strings.TrimSpace(string(data)); o.Token == "" {
+			return o, usagef("--token-file: %s is empty", c.TokenFile)
+		}
 	}
-	g, err := c.open(ctx, s, c.Worlds)
+	if c.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		if err != nil {
+			return o, usagef("--tls-cert, --tls-key: %w", err)
+		}
+		o.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	if err := server.CheckAddr(c.Addr, o.Token); err != nil {
+		return o, usageError{err}
+	}
+	return o, nil
+}
+
+func (c *serveCmd) Run(ctx context.Context, s *State) error {
+	o, err := c.options(s)
+	if err != nil {
+		return err
+	}
+	g, err := c.openLogged(ctx, s, c.Worlds, o.Log)
 	if err != nil {
 		return err
 	}
 	defer g.Close()
 	sessions := g.Sessions(gym.SessionLimits{Lease: c.Lease})
 	defer sessions.Close()
-	srv := server.New(sessions, server.Options{
-		Token: c.Token, Log: s.logger(c.Log), Idle: c.Idle,
-		Drain: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, c.Drain)
-			defer cancel()
-			return sessions.Drain(ctx)
-		},
-	})
-	return srv.ListenAndServe(ctx, c.Addr, func(address string) {
+	o.Drain = func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, c.Drain)
+		defer cancel()
+		return sessions.Drain(ctx)
+	}
+	return server.New(sessions, o).ListenAndServe(ctx, c.Addr, func(address string) {
 		d := g.Describe()
 		if c.JSON {
 			_ = json.NewEncoder(s.Stdout).Encode(map[string]any{
@@ -60,6 +98,20 @@ func (c *serveCmd) Run(ctx context.Context, s *State) error {
 		}
 		s.say("pommel %s serves world %s (%d worlds) on %s", version.String(), d.World, d.Worlds, address)
 	})
+}
+
+// logger writes to standard error, for people or for machines.
+func (c *serveCmd) logger(s *State) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // the command line takes known names only
+	if c.Log {
+		level = slog.LevelDebug
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(s.Stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(s.Stderr, o))
 }
 
 // logger is a logger on standard error, or one that says nothing but warnings.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 	"strings"
 )
 
@@ -37,6 +38,20 @@ func (a agents) episode(token string) (id string, ok bool) {
 		return "", false
 	}
 	return id, true
+}
+
+// episodeHeader names the episode of a request that came with the server's own token, or
+// over loopback without one.
+const episodeHeader = "Pommel-Episode"
+
+// named is the episode that a request's headers name. An agent's token names its own and
+// no other, whatever stands beside it.
+func (a agents) named(h http.Header) (id string, ok bool) {
+	if token, has := strings.CutPrefix(h.Get("Authorization"), "Bearer "+agentPrefix); has {
+		return a.episode(agentPrefix + token)
+	}
+	id = h.Get(episodeHeader)
+	return id, id != ""
 }
 
 func (a agents) sum(episode string) []byte {

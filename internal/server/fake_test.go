@@ -216,3 +216,15 @@ func wantError(t testing.TB, err error, code connect.Code, kind fault.Kind) *pom
 	}
 	return d
 }
+
+// withToken sends the server's token with each call.
+func withToken(token string) connect.ClientOption {
+	return connect.WithInterceptors(connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+			if token != "" {
+				r.Header().Set("Authorization", "Bearer "+token)
+			}
+			return next(ctx, r)
+		}
+	}))
+}

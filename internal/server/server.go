@@ -32,6 +32,7 @@ import (
 
 	"github.com/pommelgym/pommel/gen/pommel/v1/pommelv1connect"
 	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/server/mcp"
 	"github.com/pommelgym/pommel/internal/server/metrics"
 	"github.com/pommelgym/pommel/internal/server/openenv"
 )
@@ -74,6 +75,7 @@ type Server struct {
 	log      *slog.Logger
 	metrics  *metrics.Metrics
 	openenv  *openenv.Handler
+	mcp      *mcp.Server
 	agents   agents
 	ends     seen
 	handler  http.Handler
@@ -99,6 +101,9 @@ func New(sessions gym.Sessions, opts Options) *Server {
 	s.openenv = openenv.New(openenv.Config{
 		Sessions: s.sessions, Log: s.log, Count: s.metrics.Surface("openenv"), Stopping: s.stopping, Idle: opts.Idle,
 	})
+	s.mcp = mcp.New(mcp.Config{
+		Sessions: s.sessions, Log: s.log, Count: s.metrics.Surface("mcp"), Episode: s.agents.named, Version: sessions.Describe().Version,
+	})
 	s.handler = s.guard(s.routes())
 	return s
 }
@@ -122,5 +127,6 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", s.metrics.Handler())
 	s.openenv.Routes(mux)
+	mux.Handle(mcpPath, s.mcp.Handler())
 	return mux
 }
