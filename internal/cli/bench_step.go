@@ -64,7 +64,7 @@ func (c *benchStepCmd) Run(ctx context.Context, s *State) error {
 	for _, a := range plan.Actions[1:] {
 		rows = append(rows, res.ByAction[a.Name].row(a.Name, res.Counts[a.Name]))
 	}
-	for _, part := range []string{"act", "observe", "judge", "total"} {
+	for _, part := range []string{"act", "observe", "judge", "total", "rpc"} {
 		rows = append(rows, res.ServerMS[part].row("  of "+res.Action+": "+part, res.N))
 	}
 	table(s.Stdout, spreadHeader, rows...)
@@ -119,7 +119,7 @@ func (c *benchStepCmd) measure(ctx context.Context, s *State, sess *client.Sessi
 		if i > 0 {
 			n = max(1, c.N/10)
 		}
-		took, err := c.repeat(ctx, sess, plan.URL, a, n, func(r *client.Result) {
+		took, err := c.repeat(ctx, sess, plan.URL, a, n, func(r *client.Result, tookMS float64) {
 			bar.step(a.Name)
 			if r.Observation.GetLastActionError() != nil {
 				res.Failures++
@@ -131,6 +131,8 @@ func (c *benchStepCmd) measure(ctx context.Context, s *State, sess *client.Sessi
 				parts["observe"] = append(parts["observe"], t.GetObserveMs())
 				parts["judge"] = append(parts["judge"], t.GetJudgeMs())
 				parts["total"] = append(parts["total"], t.GetTotalMs())
+				// What the RPC adds: from the client's call to its answer, without the server's work.
+				parts["rpc"] = append(parts["rpc"], tookMS-t.GetTotalMs())
 			}
 		})
 		if err != nil {
@@ -145,7 +147,7 @@ func (c *benchStepCmd) measure(ctx context.Context, s *State, sess *client.Sessi
 	return res, nil
 }
 
-func (c *benchStepCmd) repeat(ctx context.Context, sess *client.Session, url string, a gym.BenchAction, n int, each func(*client.Result)) ([]float64, error) {
+func (c *benchStepCmd) repeat(ctx context.Context, sess *client.Session, url string, a gym.BenchAction, n int, each func(r *client.Result, tookMS float64)) ([]float64, error) {
 	if _, err := sess.Step(ctx, fmt.Sprintf("goto(%q)", url)); err != nil {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func (c *benchStepCmd) repeat(ctx context.Context, sess *client.Session, url str
 			return nil, err
 		}
 		took = append(took, since(start))
-		each(r)
+		each(r, took[len(took)-1])
 	}
 	return took, nil
 }

@@ -2,10 +2,12 @@ package cli_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +26,7 @@ type served struct {
 	cmd     *exec.Cmd
 	address string
 	exited  chan struct{}
+	log     bytes.Buffer // what it wrote to standard error; whole after its end
 }
 
 // serve starts the command that this test binary is when it is called pommel.
@@ -41,7 +44,7 @@ func serve(t *testing.T, args ...string) *served {
 	s.cmd = exec.Command(exe)
 	s.cmd.Args = append([]string{"pommel", "serve", "--json", "--addr", "127.0.0.1:0", "--traces", t.TempDir()}, args...)
 	s.cmd.Env = append(os.Environ(), "POMMEL_WORLDS="+filepath.Join(root, "worlds"))
-	s.cmd.Stderr = os.Stderr
+	s.cmd.Stderr = io.MultiWriter(os.Stderr, &s.log)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
