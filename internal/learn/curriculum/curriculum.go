@@ -8,6 +8,7 @@
 package curriculum
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/pommelgym/pommel/gym"
@@ -55,8 +56,9 @@ func (r Ramp) At(progress float64) (string, float64) {
 
 // State is what the choice depends on; it is stored with the policy.
 type State struct {
-	// Rate is each task's success of late, Played how often it was played, Won how often with success.
+	// Rate is a running mean of each task's success that begins at 0, Told over how many episodes: see Recent. Played is how often it was played, Won how often with success.
 	Rate   []float64
+	Told   []int
 	Played []int
 	Won    []int
 	// Credit is what each task has saved up: the one with most is played next.
@@ -78,7 +80,7 @@ type Curriculum struct {
 func New(tasks []gym.TaskInfo, seeds, stretch int, seed int64) *Curriculum {
 	c := &Curriculum{tasks: tasks, stretch: stretch, State: State{
 		Rate: make([]float64, len(tasks)), Played: make([]int, len(tasks)), Won: make([]int, len(tasks)), Credit: make([]float64, len(tasks)),
-		Stuck: make([]int, len(tasks)), Hints: make([]int, len(tasks)),
+		Told: make([]int, len(tasks)), Stuck: make([]int, len(tasks)), Hints: make([]int, len(tasks)),
 	}}
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x73656564))
 	start := rng.Int64N(1000) * 10
@@ -138,7 +140,7 @@ func (c *Curriculum) draw() int {
 const floor = 0.08
 
 func (c *Curriculum) weight(i int) float64 {
-	p := c.State.Rate[i]
+	p := c.Recent(i)
 	w := floor + p*(1-p)
 	if c.State.Won[i] == 0 {
 		// Untried: the more, the shorter; the longer without success, the less.
@@ -147,14 +149,26 @@ func (c *Curriculum) weight(i int) float64 {
 	return w
 }
 
+// pace is the weight of the latest episode in a task's success of late.
+const pace = 0.15
+
+// Recent is the success of task i of late: the running mean without its bias towards the 0
+// that it begins with, as in Kingma & Ba 2015, section 3.
+func (c *Curriculum) Recent(i int) float64 {
+	if c.State.Told[i] == 0 {
+		return 0
+	}
+	return c.State.Rate[i] / (1 - math.Pow(1-pace, float64(c.State.Told[i])))
+}
+
 // Tell takes in how a lesson went.
 func (c *Curriculum) Tell(task string, success bool) {
-	const pace = 0.15
 	for i := range c.tasks {
 		if c.tasks[i].ID != task {
 			continue
 		}
 		x := 0.0
+		c.State.Told[i]++
 		c.State.Stuck[i]++
 		if success {
 			x = 1

@@ -57,7 +57,7 @@ func Curve(o *train.Outcome) ([]byte, error) {
 		p.Legend.Add(l.name, line)
 	}
 	p.Legend.Top, p.Legend.Left = true, true
-	return png(p, 16*vg.Centimeter, 9*vg.Centimeter)
+	return encode(p, 16*vg.Centimeter, 9*vg.Centimeter)
 }
 
 // Tasks draws the success of each task before and after a training, as PNG.
@@ -91,10 +91,10 @@ func Tasks(o *train.Outcome) ([]byte, error) {
 	}
 	p.Legend.Top = true
 	p.NominalY(names...)
-	return png(p, 16*vg.Centimeter, vg.Length(len(names))*0.65*vg.Centimeter+3*vg.Centimeter)
+	return encode(p, 16*vg.Centimeter, vg.Length(len(names))*0.65*vg.Centimeter+3*vg.Centimeter)
 }
 
-func png(p *plot.Plot, w, h vg.Length) ([]byte, error) {
+func encode(p *plot.Plot, w, h vg.Length) ([]byte, error) {
 	c := vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(160))
 	p.Draw(draw.New(c))
 	var b bytes.Buffer

@@ -53,7 +53,7 @@ func (t *Trainer) Outcome() *Outcome {
 		o.StepsPerS = float64(o.Steps) / o.Seconds
 	}
 	for i, task := range t.c.Tasks {
-		l := TaskLine{Task: task.ID, Difficulty: task.Difficulty, Episodes: t.plan.State.Played[i], Success: t.plan.State.Won[i], Recent: t.plan.State.Rate[i], Hints: t.plan.State.Hints[i] + t.c.Demos}
+		l := TaskLine{Task: task.ID, Difficulty: task.Difficulty, Episodes: t.plan.State.Played[i], Success: t.plan.State.Won[i], Recent: t.plan.Recent(i), Hints: t.plan.State.Hints[i] + t.c.Demos}
 		l.Start, l.End = t.before.of(i), t.after.of(i)
 		o.ByTask = append(o.ByTask, l)
 	}

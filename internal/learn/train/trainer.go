@@ -198,9 +198,10 @@ func (t *Trainer) account(episodes []batch.Episode) Point {
 	if n > 0 {
 		p.Success, p.Reward, p.Length = p.Success/n, p.Reward/n, p.Length/n
 	}
-	p.Rates = append(p.Rates, t.plan.State.Rate...)
-	for _, r := range p.Rates {
-		p.Smooth += r / float64(len(p.Rates))
+	for i := range t.c.Tasks {
+		r := t.plan.Recent(i)
+		p.Rates = append(p.Rates, r)
+		p.Smooth += r / float64(len(t.c.Tasks))
 	}
 	return p
 }
