@@ -93,7 +93,13 @@ func imageID(s *Spec, img *Image) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name image: %w", err)
 	}
-	return hashOf([]any{imageFormat, string(file), filepath.Base(img.out.Path), filepath.Base(img.cluster.Path), img.chromiumVersion})
+	uploads := ""
+	if dir := s.Browser.Uploads; dir != "" {
+		if uploads, err = hashInputs(s.Dir, []string{dir}); err != nil {
+			return "", fmt.Errorf("name image: %w", err)
+		}
+	}
+	return hashOf([]any{imageFormat, string(file), uploads, filepath.Base(img.out.Path), filepath.Base(img.cluster.Path), img.chromiumVersion})
 }
 
 // chromiumVersion asks the browser once; starting it costs a tenth of a second each time.

@@ -83,6 +83,9 @@ func (s *Spec) setDefaults() {
 	if b.Viewport == (Viewport{}) {
 		b.Viewport = Viewport{1280, 720}
 	}
+	if b.Scale == 0 {
+		b.Scale = 1
+	}
 	if b.Locale == "" {
 		b.Locale = "en-US"
 	}
@@ -299,6 +302,12 @@ func (c *checker) browser(b Browser) {
 	}
 	if v := b.Viewport; v.Width < 200 || v.Width > 8192 || v.Height < 200 || v.Height > 8192 {
 		c.fail("browser.viewport", "width and height are 200 to 8192 pixels, got %d x %d", v.Width, v.Height)
+	}
+	if b.Scale < 0.25 || b.Scale > 4 {
+		c.fail("browser.scale", "expected image pixels per CSS pixel from 0.25 to 4, got %g", b.Scale)
+	}
+	if b.Uploads != "" {
+		c.inside("browser.uploads", b.Uploads, true)
 	}
 	if !localePattern.MatchString(b.Locale) {
 		c.fail("browser.locale", "expected a language tag such as en-US, got %q", b.Locale)

@@ -92,7 +92,7 @@ func TestLoadGood(t *testing.T) {
 	}
 	want := world.Browser{
 		StartURL: "http://127.0.0.1:8080/start", Allow: []string{"http://127.0.0.1:8080"},
-		Viewport: world.Viewport{Width: 1280, Height: 720}, Locale: "en-US", Timezone: "UTC",
+		Viewport: world.Viewport{Width: 1280, Height: 720}, Locale: "en-US", Timezone: "UTC", Scale: 1,
 	}
 	if d := cmp.Diff(want, s.Browser); d != "" {
 		t.Error(d)

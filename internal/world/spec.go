@@ -70,6 +70,10 @@ type Browser struct {
 	Viewport Viewport `yaml:"viewport"`
 	Locale   string   `yaml:"locale"`
 	Timezone string   `yaml:"timezone"`
+	// Scale is image pixels per CSS pixel in screenshots.
+	Scale float64 `yaml:"scale"`
+	// Uploads is a folder, relative to world.yaml, of files that agents may upload.
+	Uploads string `yaml:"uploads"`
 }
 
 // Viewport is the size of a page in CSS pixels.

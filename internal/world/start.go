@@ -33,6 +33,7 @@ const (
 	socketDir  = "/run/postgresql"
 	profileDir = "/home/browser/profile"
 	downloads  = "/home/browser/downloads"
+	uploads    = "/srv/uploads"
 	fontCache  = "/var/cache/fontconfig"
 )
 
@@ -99,6 +100,9 @@ func sandboxConfig(img *Image, room int64) sandbox.Config {
 		// Files live in memory, which the limit bounds as a whole.
 		FilesBytes: int64(s.Limits.Memory),
 		Limits:     sandbox.Limits{MemoryBytes: int64(s.Limits.Memory) + room, Processes: s.Limits.Processes},
+	}
+	if dir := s.Browser.Uploads; dir != "" {
+		cfg.Binds = append(cfg.Binds, sandbox.Bind{From: filepath.Join(s.Dir, dir), To: uploads})
 	}
 	for _, dir := range append(programDirs(img), fontCache) {
 		if _, err := os.Stat(dir); err == nil {
@@ -257,7 +261,7 @@ func (w *World) waitReady(ctx context.Context, svc Service, proc *sandbox.Proc, 
 func (w *World) launchBrowser(ctx context.Context) (*cdp.Conn, error) {
 	b := w.img.Spec.Browser
 	flags, err := browser.Flags(browser.FlagConfig{
-		UserDataDir: profileDir, Width: b.Viewport.Width, Height: b.Viewport.Height, Locale: b.Locale, Allow: b.Allow,
+		UserDataDir: profileDir, Width: b.Viewport.Width, Height: b.Viewport.Height, Scale: b.Scale, Locale: b.Locale, Allow: b.Allow,
 	})
 	if err != nil {
 		return nil, err
@@ -290,7 +294,7 @@ func (w *World) launchBrowser(ctx context.Context) (*cdp.Conn, error) {
 // the origins that pages may use. The application's files and the database are not among it.
 func (w *World) browserLandlock() *sys.Landlock {
 	l := &sys.Landlock{
-		Read:  append(programDirs(w.img), "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/proc", "/dev", fontCache),
+		Read:  append(programDirs(w.img), "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/proc", "/dev", fontCache, uploads),
 		Write: []string{"/home/browser", "/tmp", "/dev/shm", "/dev/null"},
 	}
 	seen := map[uint16]bool{}
@@ -305,7 +309,12 @@ func (w *World) browserLandlock() *sys.Landlock {
 
 func (w *World) openBrowser(ctx context.Context, conn *cdp.Conn) error {
 	s := w.img.Spec
+	folder := ""
+	if s.Browser.Uploads != "" {
+		folder = uploads
+	}
 	b, err := browser.Open(ctx, conn, browser.Config{
+		Scale: s.Browser.Scale, UploadDir: folder,
 		Epoch: s.Clock, Width: s.Browser.Viewport.Width, Height: s.Browser.Viewport.Height,
 		Locale: s.Browser.Locale, Timezone: s.Browser.Timezone, Allow: s.Browser.Allow, DownloadDir: downloads,
 	})
