@@ -53,13 +53,14 @@ $(PEERS)/.ready: clients/python/peers/requirements.txt clients/python/pyproject.
 
 bench: setup build ## measure step, reset and throughput on world shop
 	@$(BIN) bench step --world shop --n 1000
-	@$(BIN) bench reset --world shop --n 30
+	@$(BIN) bench reset --world shop --n 200 --against respawn
+	@$(BIN) bench reset --world shop --part services --n 200
 	@$(BIN) bench throughput --world shop --seconds 30
 
-soak: setup build ## long runs: 2,000 episodes, leak and drift checks
+soak: setup build ## long runs: 10,000 resets with random actions, episodes, leak and drift checks
+	@$(BIN) soak --world shop --resets 10000 --actions 10
 	@$(BIN) run --world shop --agent oracle --episodes 1000 --parallel 2 --expect-success 1
-	@$(BIN) run --world shop --agent random --episodes 1000 --parallel 2
-	@POMMEL_SOAK=1 $(GOTEST) -timeout 60m -run Soak ./...
+	@POMMEL_SOAK=1 $(GOTEST) -timeout 60m -run 'Soak|Continuations|KeptStarts' ./...
 	@POMMEL_SOAK=1 $(MAKE) test-peers
 
 lint: ## golangci-lint with the layer rules

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/world"
 )
 
 // BenchAction is one action that benchmarks make again and again.
@@ -64,7 +65,10 @@ func (g *Gym) Usage() Usage {
 
 // CPUTime is the CPU that the whole machine has used: what the processes of a world used
 // that was ended is counted nowhere else. It means something on a machine with nothing else to do.
-func (g *Gym) CPUTime() time.Duration {
+func (g *Gym) CPUTime() time.Duration { return MachineCPU() }
+
+// MachineCPU is the CPU that the whole machine has used.
+func MachineCPU() time.Duration {
 	const tick = time.Second / 100 // USER_HZ, fixed on Linux
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -98,9 +102,77 @@ type ResetInfo struct {
 	Verified bool
 }
 
+// Services are the database and the application of a world without its browser, to
+// measure what it takes to put them back.
+type Services struct{ s *world.Services }
+
+// OpenServices starts and saves them.
+func OpenServices(ctx context.Context, name string, progress func(string)) (*Services, error) {
+	dir, err := world.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	spec, _, err := read(dir)
+	if err != nil {
+		return nil, err
+	}
+	img, err := world.BuildImage(ctx, spec, progress)
+	if err != nil {
+		return nil, err
+	}
+	s, err := world.StartServices(ctx, img, progress)
+	if err != nil {
+		return nil, err
+	}
+	return &Services{s}, nil
+}
+
+// Work changes rows and has a page made.
+func (s *Services) Work(ctx context.Context) error { return s.s.Work(ctx) }
+
+// Reset puts the processes back; with verify everything is then compared with the snapshot.
+func (s *Services) Reset(ctx context.Context, verify bool) (ResetInfo, error) {
+	r, err := s.s.Reset(ctx, verify)
+	return resetInfo(r), err
+}
+
+// Usage is what they take.
+func (s *Services) Usage() Usage {
+	u := s.s.Info().Usage
+	return Usage{MemoryMB: u.MemoryMB, Processes: u.Processes, Threads: u.Threads}
+}
+
+// Close ends them.
+func (s *Services) Close() error { return s.s.Close() }
+
+// Counts say what became of the worlds since the gym was opened.
+type Counts struct {
+	Resets, SlowPaths, Failures, Lost int
+}
+
+// Counts are those of now.
+func (g *Gym) Counts() Counts {
+	s := g.pool.Stats()
+	return Counts{Resets: s.Resets, SlowPaths: s.SlowPaths, Failures: s.Failures, Lost: s.Lost}
+}
+
+// Pids are the processes of all worlds that are up.
+func (g *Gym) Pids() []int {
+	var out []int
+	for _, w := range g.pool.Worlds() {
+		info := w.Info()
+		out = append(out, info.Keeper)
+		for _, m := range info.Processes {
+			out = append(out, m.Pid)
+		}
+	}
+	return out
+}
+
 // LastReset is the latest reset of a world.
-func (g *Gym) LastReset() ResetInfo {
-	r := g.pool.Stats().LastReset
+func (g *Gym) LastReset() ResetInfo { return resetInfo(g.pool.Stats().LastReset) }
+
+func resetInfo(r world.ResetReport) ResetInfo {
 	info := ResetInfo{Took: r.Took, Start: r.Start, SlowPath: r.SlowPath, Reason: r.Reason, Split: r.Split, Verified: r.Verified}
 	if w := r.Rewind; w != nil {
 		info.Pages = w.PagesWritten + w.PagesZeroed + w.PagesDropped + w.PagesShared

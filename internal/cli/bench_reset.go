@@ -11,28 +11,33 @@ import (
 type benchResetCmd struct {
 	worldFlags
 	jsonFlag
-	N      int `default:"30" help:"How many resets."`
-	Verify int `default:"0" help:"Compare the world with its snapshot byte for byte at each Nth reset in place; 0 never."`
+	Part    string `default:"world" enum:"world,services" help:"What is put back: the whole world, or database and application alone."`
+	N       int    `default:"200" help:"How many resets."`
+	Pairs   int    `default:"4" help:"How many different episodes (task and seed) are begun in turn."`
+	NewEach int    `default:"10" help:"Each Nth reset begins an episode that never was before; 0 never."`
+	Verify  int    `default:"0" help:"Compare the world with its snapshot byte for byte at each Nth reset in place; 0 never."`
+	Against string `default:"" help:"Measure another driver too, with a twentieth of the resets, for the ratio."`
 }
 
-// resetBench is the result of bench reset. MS is what it takes to put a world back, FirstObs
-// what a caller waits when the pool has a world ready. RespawnMS is the former again, as
-// seen from outside: from the end of an episode until a world is ready.
+// resetBench is the result of bench reset. MS is what it takes to put a world back;
+// FirstObs what a caller waits from Reset, with the episode before it still to be ended, to
+// the first observation of an episode that was begun before; FirstNew the same for others.
 type resetBench struct {
-	World     string  `json:"world"`
-	Driver    string  `json:"driver"`
-	Part      string  `json:"part"`
-	N         int     `json:"n"`
-	OK        int     `json:"ok"`
-	Failures  int     `json:"failures"`
-	SlowPath  int     `json:"slow_path"`
-	MS        spread  `json:"ms"`
-	FirstObs  spread  `json:"first_observation_ms"`
-	RespawnMS spread  `json:"respawn_ms"`
-	CPUMS     float64 `json:"cpu_ms"`
-	// SplitMS are medians; the parts of a rewind that run side by side add up to more.
-	SplitMS    map[string]float64 `json:"split_ms"`
-	DirtyPages spread             `json:"dirty_pages"`
+	World    string `json:"world"`
+	Driver   string `json:"driver"`
+	Part     string `json:"part"`
+	N        int    `json:"n"`
+	OK       int    `json:"ok"`
+	Failures int    `json:"failures"`
+	SlowPath int    `json:"slow_path"`
+	MS       spread `json:"ms"`
+	FirstObs spread `json:"first_observation_ms"`
+	FirstNew spread `json:"first_observation_new_ms"`
+	// CPUMS is that of the whole machine in a reset to the first observation.
+	CPUMS float64 `json:"cpu_ms"`
+	// SplitMS are parts of MS; those that run side by side add up to more.
+	SplitMS    map[string]spread `json:"split_ms"`
+	DirtyPages spread            `json:"dirty_pages"`
 	Tree       struct {
 		Processes int `json:"processes"`
 		Threads   int `json:"threads"`
@@ -40,86 +45,165 @@ type resetBench struct {
 	} `json:"tree"`
 	// Verified counts the resets after which everything was found to be as in the snapshot.
 	Verified int            `json:"verified"`
+	Starts   int            `json:"kept_starts"`       // resets that led to the kept start of an episode
 	Reasons  map[string]int `json:"reasons,omitempty"` // of slow paths
 	MemoryMB struct {
 		Start float64 `json:"start"`
 		End   float64 `json:"end"`
 	} `json:"memory_mb"`
+	Against *resetBench `json:"against,omitempty"`
+	// Ratio is how many times longer the other driver takes to the first observation.
+	Ratio float64 `json:"ratio,omitempty"`
 }
 
 func (c *benchResetCmd) Run(ctx context.Context, s *State) error {
-	g, err := gym.Open(ctx, gym.Options{
-		World: c.World, Driver: c.Driver, Worlds: 1, Traces: "off", VerifyEvery: c.Verify, Log: s.logger(c.Log), Progress: s.bootProgress(),
-	})
+	if c.Part == "services" {
+		return c.services(ctx, s)
+	}
+	res, err := c.measure(ctx, s, c.Driver, c.N)
 	if err != nil {
 		return err
+	}
+	if c.Against != "" {
+		if res.Against, err = c.measure(ctx, s, c.Against, max(5, c.N/20)); err != nil {
+			return err
+		}
+		if res.FirstObs.P50 > 0 {
+			res.Ratio = round(res.Against.FirstObs.P50 / res.FirstObs.P50)
+		}
+	}
+	return c.print(s, res)
+}
+
+func (c *benchResetCmd) print(s *State, res *resetBench) error {
+	if c.JSON {
+		return s.printJSON(res)
+	}
+	table(s.Stdout, spreadHeader, res.MS.row(res.Part+" put back", res.OK),
+		res.FirstObs.row("reset to first observation, begun before", res.OK), res.FirstNew.row("reset to first observation, new episode", res.OK))
+	fmt.Fprintf(s.Stdout, "\ndriver %s: %d failures; %d slow paths; %d verified; %.0f dirty pages; %.1f ms CPU a reset; %d processes, %d threads, %d areas; %.0f MB then %.0f MB\n",
+		res.Driver, res.Failures, res.SlowPath, res.Verified, res.DirtyPages.P50, res.CPUMS, res.Tree.Processes, res.Tree.Threads, res.Tree.VMAs, res.MemoryMB.Start, res.MemoryMB.End)
+	if a := res.Against; a != nil {
+		fmt.Fprintf(s.Stdout, "driver %s: %.1f ms to the first observation, %.1f times as long\n", a.Driver, a.FirstObs.P50, res.Ratio)
+	}
+	return nil
+}
+
+// measure resets one environment again and again, with a few actions in between.
+func (c *benchResetCmd) measure(ctx context.Context, s *State, driver string, n int) (*resetBench, error) {
+	g, err := gym.Open(ctx, gym.Options{
+		World: c.World, Driver: driver, Worlds: 1, Spares: -1, Traces: "off", VerifyEvery: c.Verify, Log: s.logger(c.Log), Progress: s.bootProgress(),
+	})
+	if err != nil {
+		return nil, err
 	}
 	defer g.Close()
 	plan, err := g.Bench()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	res := &resetBench{World: g.Describe().World, Driver: g.Describe().Driver, Part: "world", N: c.N}
-	var resets resetNotes
-	bar := s.progress("bench reset", c.N)
-	defer bar.end()
-	var reset, ready []float64
-	env := g.NewEnv()
-	defer env.Close()
 	if err := g.Settled(ctx); err != nil {
-		return err
+		return nil, err
+	}
+	m := &resetRun{c: c, g: g, plan: plan, env: g.NewEnv(), res: &resetBench{World: g.Describe().World, Driver: g.Describe().Driver, Part: c.Part, N: n}}
+	defer m.env.Close()
+	// What is only slow once, and the starts of the episodes.
+	for i := range c.Pairs {
+		if _, _, err := m.one(ctx, int64(i)); err != nil {
+			return nil, err
+		}
 	}
 	usage := g.Usage()
-	res.MemoryMB.Start, res.Tree.Processes, res.Tree.Threads = usage.MemoryMB, usage.Processes, usage.Threads
-	cpu := g.CPUTime()
-	for i := range c.N {
-		start := time.Now()
-		if _, err := env.Reset(ctx, gym.Request{Task: plan.Task, Seed: int64(i)}); err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			res.Failures++
-			continue
+	m.res.MemoryMB.Start, m.res.Tree.Processes, m.res.Tree.Threads = usage.MemoryMB, usage.Processes, usage.Threads
+	bar := s.progress("bench reset "+m.res.Driver, n)
+	defer bar.end()
+	for i := range n {
+		if err := m.step(ctx, i); err != nil {
+			return nil, err
 		}
-		reset = append(reset, since(start))
-		start = time.Now()
-		if err := env.End(); err != nil {
-			return err
-		}
-		if err := g.Settled(ctx); err != nil {
-			return err
-		}
-		ready = append(ready, since(start))
-		resets.add(g.LastReset())
 		bar.step("")
 	}
-	res.OK = len(reset)
-	res.CPUMS = round(ms(g.CPUTime()-cpu) / float64(max(1, c.N)))
-	res.FirstObs, res.RespawnMS = spreadOf(reset), spreadOf(ready)
-	resets.fill(res)
-	res.MemoryMB.End = g.Usage().MemoryMB
-	if c.JSON {
-		return s.printJSON(res)
+	m.fill()
+	return m.res, nil
+}
+
+// resetRun is a measurement under way.
+type resetRun struct {
+	c           *benchResetCmd
+	g           *gym.Gym
+	env         *gym.Env
+	plan        gym.BenchPlan
+	res         *resetBench
+	again, anew []float64
+	cpu         time.Duration
+	notes       resetNotes
+}
+
+// benchNewSeeds begin far from those of the pairs.
+const benchNewSeeds = 1_000_000
+
+func (m *resetRun) step(ctx context.Context, i int) error {
+	seed, list := int64(i%m.c.Pairs), &m.again
+	if m.c.NewEach > 0 && i%m.c.NewEach == m.c.NewEach-1 {
+		seed, list = benchNewSeeds+int64(i), &m.anew
 	}
-	table(s.Stdout, spreadHeader, res.MS.row("world put back", res.OK), res.FirstObs.row("reset to first observation, world ready", res.OK), res.RespawnMS.row("world ready again (driver "+res.Driver+")", res.OK))
-	fmt.Fprintf(s.Stdout, "\n%d failures; %d slow paths; %d verified; %.0f dirty pages; %.0f ms CPU a reset; %d processes, %d threads; %.0f MB a world\n",
-		res.Failures, res.SlowPath, res.Verified, res.DirtyPages.P50, res.CPUMS, res.Tree.Processes, res.Tree.Threads, res.MemoryMB.End)
+	took, cpu, err := m.one(ctx, seed)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		m.res.Failures++
+		return nil
+	}
+	m.res.OK++
+	m.cpu += cpu
+	r := m.g.LastReset()
+	if !r.Verified {
+		*list = append(*list, took)
+	}
+	m.notes.add(r)
 	return nil
+}
+
+// one resets and then acts a little.
+func (m *resetRun) one(ctx context.Context, seed int64) (took float64, cpu time.Duration, err error) {
+	cpu = m.g.CPUTime()
+	start := time.Now()
+	if _, err := m.env.Reset(ctx, gym.Request{Task: m.plan.Task, Seed: seed}); err != nil {
+		return 0, 0, err
+	}
+	took, cpu = since(start), m.g.CPUTime()-cpu
+	for k := range 3 {
+		if _, err := m.env.Step(ctx, m.plan.Nth(k)); err != nil {
+			return 0, 0, err
+		}
+	}
+	return took, cpu, nil
+}
+
+func (m *resetRun) fill() {
+	m.res.CPUMS = round(ms(m.cpu) / float64(max(1, m.res.OK)))
+	m.res.FirstObs, m.res.FirstNew = spreadOf(m.again), spreadOf(m.anew)
+	m.notes.fill(m.res)
+	m.res.MemoryMB.End = m.g.Usage().MemoryMB
 }
 
 // resetNotes collect what the worlds' driver says about each reset.
 type resetNotes struct {
-	took, pages    []float64
-	split          map[string][]float64
-	slow, verified int
-	areas          int
-	reasons        map[string]int
+	took, pages            []float64
+	split                  map[string][]float64
+	slow, verified, starts int
+	areas                  int
+	reasons                map[string]int
 }
 
 // add notes a reset. One that was verified is not timed: comparing takes longer than putting back.
 func (n *resetNotes) add(r gym.ResetInfo) {
 	if n.split == nil {
 		n.split, n.reasons = map[string][]float64{}, map[string]int{}
+	}
+	if r.Start {
+		n.starts++
 	}
 	switch {
 	case r.SlowPath:
@@ -141,9 +225,9 @@ func (n *resetNotes) add(r gym.ResetInfo) {
 
 func (n *resetNotes) fill(res *resetBench) {
 	res.MS, res.DirtyPages = spreadOf(n.took), spreadOf(n.pages)
-	res.SlowPath, res.Verified, res.Tree.VMAs, res.Reasons = n.slow, n.verified, n.areas, n.reasons
-	res.SplitMS = map[string]float64{}
+	res.SlowPath, res.Verified, res.Starts, res.Tree.VMAs, res.Reasons = n.slow, n.verified, n.starts, n.areas, n.reasons
+	res.SplitMS = map[string]spread{}
 	for name, v := range n.split {
-		res.SplitMS[name] = spreadOf(v).P50
+		res.SplitMS[name] = spreadOf(v)
 	}
 }

@@ -22,6 +22,7 @@ type root struct {
 	Serve   serveCmd   `cmd:"" help:"Serve a world's episodes over RPC."`
 	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Let one agent play one episode through MCP on standard input and output."`
 	Bench   benchCmd   `cmd:"" help:"Measure steps, resets and throughput."`
+	Soak    soakCmd    `cmd:"" help:"Begin many episodes with random actions, and hold each start against the first one of its kind."`
 	Perturb perturbCmd `cmd:"" help:"List perturbations, and print what a profile will do."`
 	Trace   traceCmd   `cmd:"" help:"List, print and export recorded episodes."`
 	Replay  replayCmd  `cmd:"" help:"Play recorded episodes again and tell the first step that differs."`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pommelgym/pommel/internal/fault"
 	"github.com/pommelgym/pommel/internal/sys"
+	"github.com/pommelgym/pommel/rewind"
 )
 
 // Finding is one thing that was looked at on this host.
@@ -29,7 +30,7 @@ func Doctor(ctx context.Context) []Finding {
 	if err == nil {
 		out = append(out, limitFinding("memory limit", report.Memory, report), limitFinding("process limit", report.Processes, report))
 	}
-	return append(out, landlockFinding(), writeTrackingFinding(), pagemapFinding())
+	return append(append(out, landlockFinding()), rewindFindings()...)
 }
 
 func rootFinding() Finding {
@@ -99,18 +100,34 @@ func landlockFinding() Finding {
 	return f
 }
 
-func writeTrackingFinding() Finding {
-	return kernelFinding("write tracking", sys.ProbeWriteTracking(), "userfaultfd with asynchronous write protection", "a kernel from 6.7 with CONFIG_USERFAULTFD")
+// rewindRemedies say what helps where a host lacks what resets in place need.
+var rewindRemedies = map[string]string{
+	"pagemap_scan":           "a kernel from 6.7 (PAGEMAP_SCAN)",
+	"wp_async":               "a kernel from 6.7 with CONFIG_USERFAULTFD and CONFIG_PTE_MARKER_UFFD_WP",
+	"pidfd_getfd":            "a kernel from 5.6, and a container that does not filter pidfd_getfd",
+	"ptrace":                 "CAP_SYS_PTRACE, and kernel.yama.ptrace_scope below 3",
+	"ptrace_suspend_seccomp": "CAP_SYS_ADMIN and a kernel with CONFIG_CHECKPOINT_RESTORE",
+	"set_tid":                "CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN",
+	"fanotify_dfid_name":     "a kernel from 5.9 with CONFIG_FANOTIFY, and CAP_SYS_ADMIN",
 }
 
-func pagemapFinding() Finding {
-	return kernelFinding("page scan", sys.ProbePagemapScan(), "PAGEMAP_SCAN", "a kernel from 6.7")
-}
-
-// kernelFinding is about what resets in place need; worlds run without.
-func kernelFinding(name string, err error, what, remedy string) Finding {
-	if err != nil {
-		return Finding{Name: name, Detail: err.Error(), Remedy: remedy + "; without it worlds are respawned"}
+// rewindFindings are about what resets in place need; worlds run without, and are
+// respawned after each episode.
+func rewindFindings() []Finding {
+	var out []Finding
+	for _, f := range rewind.Probe() {
+		one := Finding{Name: "rewind: " + f.Name, OK: f.State != rewind.No, Detail: "works"}
+		switch f.State {
+		case rewind.Inconclusive:
+			one.Detail = "could not be tried: " + f.Reason
+		case rewind.No:
+			one.Detail = f.Reason
+			one.Remedy = "worlds are respawned without it"
+			if r := rewindRemedies[f.Name]; r != "" {
+				one.Remedy = r + "; " + one.Remedy
+			}
+		}
+		out = append(out, one)
 	}
-	return Finding{Name: name, OK: true, Detail: what + " works"}
+	return out
 }

@@ -1,0 +1,135 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pommelgym/pommel/internal/postgres"
+	"github.com/pommelgym/pommel/internal/sandbox"
+)
+
+// Services are a world without its browser: database and application alone, to measure
+// what it takes to put them back. They are no world for episodes.
+type Services struct{ w *World }
+
+// benchTable is written to by Work.
+const benchTable = "pommel_bench"
+
+// StartServices starts and saves them.
+func StartServices(ctx context.Context, img *Image, progress func(string)) (_ *Services, err error) {
+	if err := (Rewind{}).Available(ctx); err != nil {
+		return nil, err
+	}
+	if progress == nil {
+		progress = func(string) {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	w := newWorld(img)
+	defer func() {
+		if err != nil {
+			_ = w.Close()
+		}
+	}()
+	if w.box, err = sandbox.Start(ctx, sandboxConfig(img, snapshotRoom)); err != nil {
+		return nil, err
+	}
+	go w.watchBox()
+	if err := w.startServices(ctx, progress); err != nil {
+		return nil, err
+	}
+	if err := w.connectJudge(ctx); err != nil {
+		return nil, err
+	}
+	s := &Services{w}
+	err = w.Setup(ctx, []postgres.Statement{
+		{SQL: "CREATE TABLE " + benchTable + " (n int PRIMARY KEY, v int NOT NULL)"},
+		{SQL: "INSERT INTO " + benchTable + " SELECT n, 0 FROM generate_series(1, 100) n"},
+	})
+	if err == nil {
+		err = s.Work(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, s.save(ctx)
+}
+
+func (s *Services) save(ctx context.Context) error {
+	w := s.w
+	release, err := s.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	feed, err := w.judge.State()
+	if err != nil {
+		return err
+	}
+	w.saved = &saved{first: &Checkpoint{feed: feed}}
+	if _, err = w.box.Snapshot(ctx, sandbox.SnapshotOptions{Rearm: rearm}); err != nil {
+		return fmt.Errorf("save the services of %s: %w", w.img.Spec.Name, err)
+	}
+	return w.judge.Confirm(feed)
+}
+
+func (s *Services) hold(ctx context.Context) (func(), error) {
+	judge, err := s.w.judge.Hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	setup, err := s.w.setup.Hold(ctx)
+	if err != nil {
+		judge()
+		return nil, err
+	}
+	return func() { setup(); judge() }, nil
+}
+
+// Work changes rows and has the application make its start page.
+func (s *Services) Work(ctx context.Context) error {
+	err := s.w.Setup(ctx, []postgres.Statement{{SQL: "UPDATE " + benchTable + " SET v = v + 1 WHERE n <= 10"}})
+	if err != nil {
+		return err
+	}
+	if err := s.w.box.Probe(ctx, sandbox.Probe{HTTP: s.w.img.Spec.Browser.StartURL, Timeout: 10 * time.Second}); err != nil {
+		return err
+	}
+	_, err = s.w.judge.Changes(ctx)
+	return err
+}
+
+// Reset puts them back and looks whether the rows are.
+func (s *Services) Reset(ctx context.Context, verify bool) (ResetReport, error) {
+	report := ResetReport{Driver: Rewind{}.Name(), Split: map[string]time.Duration{}, Verified: verify}
+	began := time.Now()
+	release, err := s.hold(ctx)
+	if err != nil {
+		return report, err
+	}
+	err = s.w.rewindBox(ctx, 0, &report)
+	release()
+	if err != nil {
+		return report, err
+	}
+	if err := s.w.judge.Restored(ctx, s.w.saved.first.feed); err != nil {
+		return report, err
+	}
+	report.Took = time.Since(began)
+	for name, d := range parts(report.Rewind.Split) {
+		report.Split["rewind."+name] = d
+	}
+	rows, err := s.w.judge.Query(ctx, "SELECT max(v)::text FROM public."+benchTable)
+	if err == nil && *rows.Text[0][0] != "1" {
+		err = errors.New("the rows are not what they were")
+	}
+	return report, err
+}
+
+// Info looks at the processes.
+func (s *Services) Info() Info { return s.w.Info() }
+
+// Close ends them.
+func (s *Services) Close() error { return s.w.Close() }
