@@ -18,8 +18,18 @@ type Config struct {
 	Folders []Folder `json:"folders"`
 	// FilesBytes bounds the file system in memory.
 	FilesBytes int64 `json:"files_bytes"`
+	// Clock, if given, has processes live by a clock of the sandbox's own.
+	Clock *Clock `json:"clock,omitempty"`
 	// Limits bound the processes as a whole.
 	Limits Limits `json:"-"`
+}
+
+// Clock describes the wall clock and the randomness that processes get.
+type Clock struct {
+	// Start is the instant that they begin at. It stands still until it is set.
+	Start time.Time `json:"start"`
+	// Label tells the random bytes of one kind of sandbox from those of another.
+	Label string `json:"label"`
 }
 
 // User is an unprivileged account; UID serves as its group too.
@@ -61,6 +71,9 @@ type Process struct {
 	Nice int `json:"nice,omitempty"`
 	// OOMScore from 0 to 1000: higher is killed first when memory runs out.
 	OOMScore int `json:"oom_score,omitempty"`
+	// RealRandom gives the process and its children the kernel's random bytes until the
+	// first Reseed: who attacks a program by guessing its memory's places has to guess.
+	RealRandom bool `json:"real_random,omitempty"`
 	// Landlock limits files and ports further; nil does not.
 	Landlock *sys.Landlock `json:"landlock,omitempty"`
 }

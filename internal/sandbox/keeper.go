@@ -41,7 +41,8 @@ type keeper struct {
 
 	probes atomic.Int64 // commands run so far
 
-	rw rewinding
+	rw    rewinding
+	clock *clock // nil without
 
 	reaping sync.Mutex // held around waits for any child, and while the children are stopped
 
@@ -115,7 +116,7 @@ func (k *keeper) answer(req request, files []*os.File) {
 func (k *keeper) handle(req request, files []*os.File, reply *message) (pass []*os.File, err error) {
 	switch {
 	case req.Setup != nil:
-		return k.setup(*req.Setup, files)
+		return k.setup(*req.Setup, files, reply)
 	case req.Start != nil:
 		reply.Pid, err = k.start(*req.Start, files)
 	case req.Signal != nil:
@@ -133,6 +134,8 @@ func (k *keeper) handle(req request, files []*os.File, reply *message) (pass []*
 		reply.Rewind, err = k.forget(*req.Forget)
 	case req.Rewind != nil:
 		reply.Rewind, err = k.rewind(*req.Rewind)
+	case req.Reseed != nil:
+		err = k.reseed(*req.Reseed)
 	case req.Check:
 		// What has ended until now is reported before the answer.
 		for k.reapOne() {
@@ -143,7 +146,7 @@ func (k *keeper) handle(req request, files []*os.File, reply *message) (pass []*
 	return nil, err
 }
 
-func (k *keeper) setup(cfg Config, files []*os.File) ([]*os.File, error) {
+func (k *keeper) setup(cfg Config, files []*os.File, reply *message) ([]*os.File, error) {
 	if len(files) > 0 {
 		fd, err := syscall.Dup(int(files[0].Fd()))
 		if err != nil {
@@ -174,7 +177,16 @@ func (k *keeper) setup(cfg Config, files []*os.File) ([]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []*os.File{root}, nil
+	pass := []*os.File{root}
+	if cfg.Clock != nil {
+		page, err := k.startClock(*cfg.Clock)
+		if err != nil {
+			reply.NoClock = err.Error()
+		} else {
+			pass = append(pass, page)
+		}
+	}
+	return pass, nil
 }
 
 // start runs a process: files[0] takes its output, the others become descriptors 3, 4 ...
@@ -208,13 +220,19 @@ func (k *keeper) spawn(p Process, files []*os.File, c *child) (int, error) {
 		// A session of its own: signals to a group stay within one service.
 		Setsid: true,
 	}}
+	// A start under the clock passes the gate that a rewind closes, so there is one at a time.
+	k.rw.mu.Lock()
+	defer k.rw.mu.Unlock()
 	// Held until the child is in the table, so that its end cannot come first.
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	pid, err := sys.ForkConfined(sys.Confinement{Nice: p.Nice, Landlock: p.Landlock, Tasks: k.group}, program, p.Argv, attr)
+	pid, err := sys.ForkConfined(sys.Confinement{
+		Nice: p.Nice, Landlock: p.Landlock, Tasks: k.group, Notify: k.clock.serve(p),
+	}, program, p.Argv, attr)
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", p.Name, err)
 	}
+	k.clock.started(p, pid)
 	k.procs[pid] = c
 	k.pids[c.key] = pid
 	// The keeper itself is exempt from the killer of a full cgroup; its children are not.
@@ -271,7 +289,11 @@ func (k *keeper) reapOne() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var status syscall.WaitStatus
+	// A wait for any child takes the stops of one that is being put under the clock.
+	gate := k.clock.gate()
+	gate.Lock()
 	pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+	gate.Unlock()
 	if err == syscall.EINTR {
 		return true
 	}

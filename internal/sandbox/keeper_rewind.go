@@ -56,7 +56,7 @@ func (k *keeper) snapshot(r snapshotRequest) (*rewindReply, error) {
 	}
 	tree, err := rewind.Attach(rewind.Options{
 		Roots: k.roots(), Dirs: k.rw.dirs, QuietTimeout: r.Quiet, Rearm: r.Rearm,
-		OwnNamespace: true, ReapLock: &k.reaping,
+		OwnNamespace: true, ReapLock: stopLock{&k.reaping, k.clock},
 		OnExit: func(pid, status int) { k.ended(pid, syscall.WaitStatus(status)) },
 	})
 	if err != nil {
@@ -64,12 +64,14 @@ func (k *keeper) snapshot(r snapshotRequest) (*rewindReply, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
 	defer cancel()
+	saved := k.clock.saving()
 	base, err := tree.Snapshot(ctx)
 	if err != nil {
 		_ = tree.Close()
 		return rewindFailure(err)
 	}
 	k.rw.tree, k.rw.saved, k.rw.at, k.rw.last = tree, map[int]*rewind.Snapshot{0: base}, 0, 0
+	saved(0)
 	stats := base.Stats()
 	return &rewindReply{Stats: &stats, Kept: tree.Kept()}, nil
 }
@@ -87,12 +89,14 @@ func (k *keeper) checkpoint(r snapshotRequest) (*rewindReply, error) {
 	if parent == nil { // forgotten, but kept as long as the tree is at it
 		parent = k.rw.unused[len(k.rw.unused)-1]
 	}
+	saved := k.clock.saving()
 	s, err := k.rw.tree.Checkpoint(ctx, parent)
 	if err != nil {
 		return rewindFailure(err)
 	}
 	k.rw.last++
 	k.rw.saved[k.rw.last] = s
+	saved(k.rw.last)
 	k.rw.moved(k.rw.last)
 	stats := s.Stats()
 	return &rewindReply{Number: k.rw.last, Stats: &stats, Kept: k.rw.tree.Kept()}, nil
@@ -111,6 +115,7 @@ func (k *keeper) forget(r forgetRequest) (*rewindReply, error) {
 			continue
 		}
 		delete(k.rw.saved, n)
+		k.clock.forget(n)
 		if n == k.rw.at {
 			k.rw.unused = append(k.rw.unused, s)
 			continue
@@ -154,6 +159,7 @@ func (k *keeper) rewind(r rewindRequest) (*rewindReply, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
 	defer cancel()
+	defer k.clock.restoring(r.To)()
 	if !r.Verify {
 		report, err := k.rw.tree.Rewind(ctx, to)
 		if err != nil {

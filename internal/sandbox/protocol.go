@@ -22,6 +22,7 @@ type request struct {
 	Probe  *Probe         `json:"probe,omitempty"`
 	Copy   *copyRequest   `json:"copy,omitempty"`
 	Check  bool           `json:"check,omitempty"`
+	Reseed *reseedRequest `json:"reseed,omitempty"`
 
 	Snapshot   *snapshotRequest `json:"snapshot,omitempty"`
 	Checkpoint *snapshotRequest `json:"checkpoint,omitempty"`
@@ -53,6 +54,8 @@ type message struct {
 	Err  string     `json:"err,omitempty"`
 	Pid  int        `json:"pid,omitempty"`
 	Exit *exitEvent `json:"exit,omitempty"`
+	// NoClock is why a sandbox that asked for a clock lives by the real one.
+	NoClock string `json:"no_clock,omitempty"`
 
 	Rewind *rewindReply `json:"rewind,omitempty"`
 }

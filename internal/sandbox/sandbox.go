@@ -12,6 +12,7 @@ import (
 
 	"github.com/pommelgym/pommel/internal/fault"
 	"github.com/pommelgym/pommel/internal/sys"
+	"github.com/pommelgym/pommel/internal/worldclock"
 )
 
 // Sandbox is a running keeper and what it keeps. Its methods may be called at once.
@@ -21,6 +22,9 @@ type Sandbox struct {
 	root   *os.File
 	group  *cgroup
 	log    *Log
+
+	page    *worldclock.Page // guarded by mu; nil without a clock
+	noClock string           // guarded by mu; why it has none, though it was asked for
 
 	done chan struct{} // closed when the keeper and with it everything has ended
 
@@ -70,9 +74,12 @@ func Start(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up sandbox: %w", err)
 	}
-	if len(a.files) != 1 {
-		closeAll(a.files)
+	if len(a.files) == 0 {
 		return nil, errors.New("set up sandbox: the keeper passed no root folder")
+	}
+	if err := s.takeClock(a); err != nil {
+		closeAll(a.files)
+		return nil, err
 	}
 	s.mu.Lock()
 	s.root = a.files[0]
@@ -264,6 +271,7 @@ func (s *Sandbox) Close() error {
 	if root != nil {
 		_ = root.Close()
 	}
+	s.closeClock()
 	return s.group.remove()
 }
 

@@ -3,6 +3,7 @@ package worldclock
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -51,6 +52,40 @@ func (s *Source) Reseed(label string, seed uint64) {
 	defer s.mu.Unlock()
 	s.label, s.seed, s.starts = label, seed, map[string]uint64{}
 	s.streams, s.groups = map[int]*stream{}, map[int]int{}
+}
+
+// SourceState is what a Source was at one moment.
+type SourceState struct {
+	label   string
+	seed    uint64
+	starts  map[string]uint64
+	streams map[int][]byte
+}
+
+// Save notes how far each process has drawn.
+func (s *Source) Save() *SourceState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := &SourceState{label: s.label, seed: s.seed, starts: maps.Clone(s.starts), streams: map[int][]byte{}}
+	for pid, stream := range s.streams {
+		stream.mu.Lock()
+		st.streams[pid], _ = stream.gen.MarshalBinary() // never fails
+		stream.mu.Unlock()
+	}
+	return st
+}
+
+// Restore goes back to what Save noted: the same processes draw the same again.
+func (s *Source) Restore(st *SourceState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.label, s.seed, s.starts = st.label, st.seed, maps.Clone(st.starts)
+	s.streams, s.groups = map[int]*stream{}, map[int]int{}
+	for pid, state := range st.streams {
+		gen := rand.NewChaCha8([32]byte{})
+		_ = gen.UnmarshalBinary(state) // never fails on what MarshalBinary gave
+		s.streams[pid] = &stream{gen: gen}
+	}
 }
 
 // SetReal says whether a service gets the kernel's random bytes.
