@@ -17,7 +17,7 @@ func (e *Episode) result(o *browser.Observation, v *reward.Verdict) *Result {
 	e.chain.add(o, v.Reward, changes)
 	info := Info{
 		Task: e.inst.ID, Seed: e.inst.Seed, Split: e.inst.SeedSplit,
-		Success: v.Success, Potential: v.Potential, ObservationHash: e.chain.String(), Changes: changes,
+		Success: v.Success, Potential: v.Potential, Reproducible: e.drift == "", NotReproducible: e.drift, ObservationHash: e.chain.String(), Changes: changes,
 	}
 	for _, s := range v.Stages {
 		info.Stages = append(info.Stages, Stage{Name: s.Name, Weight: s.Weight, Holds: s.Holds})

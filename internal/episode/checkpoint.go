@@ -23,6 +23,7 @@ type progress struct {
 	seen  int      // how many row changes are in it
 	said  []string // messages to the user
 	won   bool
+	drift string // why the episode cannot be had again
 	last  *Result
 }
 

@@ -31,6 +31,14 @@ type World interface {
 	// StartURL is the world's start page; Epoch the instant at which its episodes start.
 	StartURL() string
 	Epoch() time.Time
+	// BeginEpisode sets the clock and the seed of the world's programs, and Advance lets the
+	// clock go on. Clocked says why they have no clock of their own, or nil. Unstall lets the
+	// clock go on by itself if what is done until the function that it returns is called
+	// waits for it; that answers by how much it did.
+	BeginEpisode(ctx context.Context, at time.Time, seed uint64) error
+	Advance(to time.Time) error
+	Clocked() error
+	Unstall() func() time.Duration
 	// Lost is closed when a process of the world has died; Cause says which.
 	Lost() <-chan struct{}
 	Cause() error
@@ -107,6 +115,11 @@ func (e *Episode) begin(ctx context.Context, d Deps, r Request) (*Result, error)
 	if o, ok := e.world.Started().(*opening); ok {
 		return e.reopen(ctx, d, r, o)
 	}
+	if err := e.world.BeginEpisode(ctx, e.world.Epoch(), uint64(r.Seed)); err != nil {
+		return nil, fmt.Errorf("set the world's clock and seed: %w", err)
+	}
+	unstalled := e.world.Unstall()
+	defer unstalled()
 	inst, err := task.Instantiate(ctx, d.Spec, r.Seed, e.world.Reader())
 	if err != nil {
 		return nil, fmt.Errorf("draw the task's parameters: %w", err)
@@ -131,6 +144,9 @@ func (e *Episode) begin(ctx context.Context, d Deps, r Request) (*Result, error)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := e.pass(obs, unstalled()); err != nil {
+		return nil, err
+	}
 	res := e.result(obs, verdict)
 	res.Instruction = inst.Instruction
 	e.last = res
@@ -234,6 +250,8 @@ func endReason(r *Result) string {
 // act does the work of a step: act, settle, observe, judge.
 func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Result, error) {
 	start := time.Now()
+	unstalled := e.world.Unstall()
+	defer unstalled()
 	out, err := e.do(ctx, text)
 	if err != nil {
 		return nil, fmt.Errorf("act: %w", err)
@@ -244,6 +262,9 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 	last := out.Finished || out.Infeasible || e.step >= e.limit
 	obs, verdict, t, err := e.look(ctx, view, reward.Input{Final: last, Answer: out.Answer, Infeasible: out.Infeasible})
 	if err != nil {
+		return nil, err
+	}
+	if err := e.pass(obs, unstalled()); err != nil {
 		return nil, err
 	}
 	obs.LastAction, obs.LastActionError = text, out.Err

@@ -60,8 +60,12 @@ type Info struct {
 	StillRunning []string `json:"still_running,omitempty"`
 	// Capped says that a request was slower, in real time, than a step waits for: what came
 	// of it depends on the speed of the machine.
-	Capped bool   `json:"capped,omitempty"`
-	Timing Timing `json:"timing"`
+	Capped bool `json:"capped,omitempty"`
+	// Reproducible says that an episode with the same task, seed and actions is the same
+	// again, and NotReproducible why it need not be.
+	Reproducible    bool   `json:"reproducible"`
+	NotReproducible string `json:"not_reproducible,omitempty"`
+	Timing          Timing `json:"timing"`
 }
 
 // Stage is one milestone of the task and whether it holds now.

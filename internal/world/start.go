@@ -99,6 +99,7 @@ func sandboxConfig(img *Image, room int64) sandbox.Config {
 		},
 		// Files live in memory, which the limit bounds as a whole.
 		FilesBytes: int64(s.Limits.Memory),
+		Clock:      clockOf(s),
 		Limits:     sandbox.Limits{MemoryBytes: int64(s.Limits.Memory) + room, Processes: s.Limits.Processes},
 	}
 	if dir := s.Browser.Uploads; dir != "" {
@@ -280,7 +281,7 @@ func (w *World) launchBrowser(ctx context.Context) (*cdp.Conn, error) {
 	_, err = w.run(ctx, sandbox.Process{
 		Name: browserName, UID: uidBrowser, Dir: "/home/browser", Argv: append([]string{w.img.chromium}, append(flags, "about:blank")...),
 		Env:      []string{"PATH=/usr/bin:/bin", "HOME=/home/browser", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=" + b.Timezone},
-		Landlock: w.browserLandlock(),
+		Landlock: w.browserLandlock(), RealRandom: true,
 		// When memory runs out it is most likely the page that took it.
 		OOMScore: 300,
 	}, toR, fromW)

@@ -28,25 +28,16 @@ func main() {
 
 func run() error {
 	listen := flag.String("listen", "127.0.0.1:8080", "address to serve on")
-	clock := flag.String("clock", "", "RFC 3339 instant at which the shop's time stands still; empty: the real time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 
-	now := time.Now
-	if *clock != "" {
-		at, err := time.Parse(time.RFC3339, *clock)
-		if err != nil {
-			return fmt.Errorf("read -clock: %w", err)
-		}
-		now = func() time.Time { return at }
-	}
 	db, err := openDatabase(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	s, err := newShop(db, now)
+	s, err := newShop(db, time.Now)
 	if err != nil {
 		return err
 	}
