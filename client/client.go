@@ -114,7 +114,7 @@ func Dial(addr string, o Options) (*Client, error) {
 	protocols.SetHTTP2(true)
 	transport := &http.Transport{
 		Protocols:       &protocols,
-		TLSClientConfig: o.TLS,
+		TLSClientConfig: o.TLS.Clone(),
 		DialContext:     dial,
 		IdleConnTimeout: 10 * time.Minute,
 		HTTP2: &http.HTTP2Config{
