@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/pommelgym/pommel/internal/fault"
 	"github.com/pommelgym/pommel/internal/sys"
@@ -25,9 +26,10 @@ type Finding struct {
 // Doctor tries what sandboxes need on this host. It makes a real one.
 func Doctor(ctx context.Context) []Finding {
 	out := []Finding{rootFinding()}
-	box, report, err := tryOut(ctx)
+	box, report, clock, err := tryOut(ctx)
 	out = append(out, box)
 	if err == nil {
+		out = append(out, clock)
 		out = append(out, limitFinding("memory limit", report.Memory, report), limitFinding("process limit", report.Processes, report))
 	}
 	return append(append(out, landlockFinding()), rewindFindings()...)
@@ -42,18 +44,19 @@ func rootFinding() Finding {
 }
 
 // tryOut starts a sandbox and a process in it.
-func tryOut(ctx context.Context) (Finding, LimitsReport, error) {
+func tryOut(ctx context.Context) (box Finding, limits LimitsReport, clock Finding, err error) {
 	f := Finding{Name: "sandbox", Required: true}
-	fail := func(err error) (Finding, LimitsReport, error) {
+	fail := func(err error) (Finding, LimitsReport, Finding, error) {
 		f.Detail, f.Remedy = err.Error(), fault.HintOf(err)
 		if f.Remedy == "" {
 			f.Remedy = "a container needs CAP_SYS_ADMIN and may not filter mount and namespace calls (docker run --privileged)"
 		}
-		return f, LimitsReport{}, err
+		return f, LimitsReport{}, Finding{}, err
 	}
 	s, err := Start(ctx, Config{
 		Hostname: "doctor", FilesBytes: 16 << 20, Users: []User{{Name: "app", UID: 62002, Home: "/home/app"}},
 		Limits: Limits{MemoryBytes: 128 << 20, Processes: 64},
+		Clock:  &Clock{Start: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC), Label: "doctor"},
 	})
 	if err != nil {
 		return fail(err)
@@ -74,7 +77,17 @@ func tryOut(ctx context.Context) (Finding, LimitsReport, error) {
 		return fail(fmt.Errorf("a process inside %v", p.Exit()))
 	}
 	f.OK, f.Detail = true, "namespaces, mounts, users and a file system in memory work"
-	return f, s.Report(), nil
+	return f, s.Report(), clockFinding(s.Clocked()), nil
+}
+
+func clockFinding(err error) Finding {
+	if err != nil {
+		return Finding{
+			Name: "world clock", Detail: err.Error(),
+			Remedy: "needs amd64, seccomp user notification and CAP_SYS_PTRACE; without it application and database live by the real clock with the kernel's random numbers, and episodes are not reproducible where they show",
+		}
+	}
+	return Finding{Name: "world clock", OK: true, Detail: "programs live by the world's clock and the episode's seed"}
 }
 
 func limitFinding(name string, ok bool, r LimitsReport) Finding {
