@@ -11,6 +11,7 @@ import (
 
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/learn/batch"
+	"github.com/pommelgym/pommel/internal/learn/curriculum"
 	"github.com/pommelgym/pommel/internal/learn/report"
 	"github.com/pommelgym/pommel/internal/learn/train"
 )
@@ -20,7 +21,7 @@ type trainCmd struct {
 	jsonFlag
 	Tasks      []string `help:"Only these tasks. Default: the easy and medium ones of the training split."`
 	Difficulty []string `default:"easy,medium" help:"Difficulties to train on, if --tasks names none."`
-	Profile    string   `default:"none" help:"Friction to train under."`
+	Profile    string   `default:"" help:"Perturbations to train under; their strength rises from 0 between a fifth and three fifths of the way, unless @ behind the name fixes it."`
 	Steps      int      `help:"Train for this many steps. With it, the same seed gives the same policy, bit for bit."`
 	Seconds    int      `help:"Train for this long instead; how many steps that are depends on the machine."`
 	Seed       int64    `default:"0" help:"Seed of the network, of the draws and of the choice of episodes."`
@@ -76,7 +77,7 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 	defer show.end()
 	t, err := train.New(train.Config{
 		World: g.Describe().World, Profile: c.Profile, Tasks: tasks, Seed: c.Seed, Steps: c.Steps, Time: time.Duration(c.Seconds) * time.Second,
-		Demos: c.Demos, HintAfter: c.HintAfter, Prior: c.Prior, Evaluate: c.Evaluate, Tuning: train.Default(),
+		Demos: c.Demos, HintAfter: c.HintAfter, Prior: c.Prior, Evaluate: c.Evaluate, Friction: c.friction(), Tuning: train.Default(),
 	}, envs, show.watch())
 	if err != nil {
 		return usageError{err}
@@ -98,6 +99,18 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 		return err
 	}
 	return c.finish(s, o)
+}
+
+// friction is what training meets on its way: a policy that has learnt nothing yet
+// learns nothing from trouble.
+func (c *trainCmd) friction() curriculum.Friction {
+	switch {
+	case c.Profile == "":
+		return curriculum.Calm{}
+	case strings.Contains(c.Profile, "@"):
+		return curriculum.Steady{Profile: c.Profile}
+	}
+	return curriculum.Ramp{Profile: c.Profile, From: 0.2, To: 0.6}
 }
 
 // choose selects the tasks to train on.

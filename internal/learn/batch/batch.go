@@ -35,9 +35,8 @@ type Job struct {
 	Noise uint64 `json:"noise"`
 	// Greedy takes the best candidate always.
 	Greedy bool `json:"greedy"`
-	// Profile and Strength say which friction is wanted; "" is none.
-	Profile  string  `json:"profile,omitempty"`
-	Strength float64 `json:"strength,omitempty"`
+	// Profile refers to the perturbations; "" is none.
+	Profile string `json:"profile,omitempty"`
 }
 
 // Episode is what became of a job.

@@ -8,6 +8,7 @@
 package curriculum
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -20,21 +21,25 @@ type Lesson struct {
 	Seed int64
 	// Limit is how many steps it may take.
 	Limit int
-	// Profile and Strength say which friction; "" is none.
-	Profile  string
-	Strength float64
+	// Profile refers to the perturbations; "" is none.
+	Profile string
 }
 
-// Friction says how strong a profile is when a part of the training, 0 to 1, is over.
-type Friction interface {
-	At(progress float64) (profile string, strength float64)
-}
+// Friction says under which perturbations to practise when a part of the training, 0 to 1,
+// is over: a reference to a profile, such as rough@0.5; "" is none.
+type Friction interface{ At(progress float64) string }
 
 // Calm is no friction.
 type Calm struct{}
 
 // At says that there is none.
-func (Calm) At(float64) (string, float64) { return "", 0 }
+func (Calm) At(float64) string { return "" }
+
+// Steady is the same friction all the time.
+type Steady struct{ Profile string }
+
+// At is the profile.
+func (s Steady) At(float64) string { return s.Profile }
 
 // Ramp raises a profile's strength from 0 to 1 while a part of the training passes, and keeps it there.
 type Ramp struct {
@@ -44,14 +49,14 @@ type Ramp struct {
 }
 
 // At is the profile and its strength.
-func (r Ramp) At(progress float64) (string, float64) {
+func (r Ramp) At(progress float64) string {
 	switch {
 	case progress <= r.From:
-		return "", 0
+		return ""
 	case progress >= r.To:
-		return r.Profile, 1
+		return r.Profile
 	}
-	return r.Profile, (progress - r.From) / (r.To - r.From)
+	return fmt.Sprintf("%s@%.2f", r.Profile, (progress-r.From)/(r.To-r.From))
 }
 
 // State is what the choice depends on; it is stored with the policy.
@@ -107,13 +112,13 @@ func Split(seed int64) string {
 // cheaper to reach again, and one can be compared with the other.
 func (c *Curriculum) Next(n, group int, progress float64, f Friction) []Lesson {
 	out := make([]Lesson, 0, n)
-	profile, strength := f.At(progress)
+	profile := f.At(progress)
 	for len(out) < n {
 		t := c.draw()
 		for range min(group, n-len(out)) {
 			seed := c.seeds[c.State.Played[t]/max(1, group)%len(c.seeds)]
 			c.State.Played[t]++
-			out = append(out, Lesson{Task: c.tasks[t].ID, Seed: seed, Limit: min(c.stretch, c.tasks[t].MaxSteps), Profile: profile, Strength: strength})
+			out = append(out, Lesson{Task: c.tasks[t].ID, Seed: seed, Limit: min(c.stretch, c.tasks[t].MaxSteps), Profile: profile})
 		}
 	}
 	return out

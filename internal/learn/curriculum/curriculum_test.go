@@ -77,13 +77,9 @@ func TestHelpWhereStuck(t *testing.T) {
 func TestRamp(t *testing.T) {
 	t.Parallel()
 	r := Ramp{Profile: "rough", From: 0.2, To: 0.6}
-	for progress, want := range map[float64]float64{0: 0, 0.2: 0, 0.4: 0.5, 0.6: 1, 1: 1} {
-		profile, strength := r.At(progress)
-		if diff := strength - want; diff > 1e-9 || diff < -1e-9 {
-			t.Errorf("at %.1f strength %.2f; expected %.2f", progress, strength, want)
-		}
-		if (profile == "") != (want == 0) {
-			t.Errorf("at %.1f profile %q with strength %.2f", progress, profile, strength)
+	for progress, want := range map[float64]string{0: "", 0.2: "", 0.4: "rough@0.50", 0.6: "rough", 1: "rough"} {
+		if got := r.At(progress); got != want {
+			t.Errorf("at %.1f friction %q; expected %q", progress, got, want)
 		}
 	}
 }

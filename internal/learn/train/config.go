@@ -20,7 +20,8 @@ import (
 
 // Config says what to train and how.
 type Config struct {
-	World   string
+	World string
+	// Profile refers to the perturbations of the evaluations, Friction to those of training; "" is none.
 	Profile string
 	Tasks   []gym.TaskInfo
 	Seed    int64

@@ -42,7 +42,7 @@ func (t *Trainer) evaluate(ctx context.Context, stage string) (*Evaluation, erro
 		}
 		n++
 		for _, task := range t.c.Tasks {
-			jobs = append(jobs, batch.Job{Task: task.ID, Seed: seed, Limit: min(t.c.Tuning.Stretch, task.MaxSteps), Greedy: true})
+			jobs = append(jobs, batch.Job{Task: task.ID, Seed: seed, Limit: min(t.c.Tuning.Stretch, task.MaxSteps), Greedy: true, Profile: t.c.Profile})
 		}
 	}
 	episodes, err := batch.Collect(ctx, t.envs, t.net, jobs, t.watch.Episode)

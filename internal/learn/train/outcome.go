@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -46,7 +47,7 @@ type TaskLine struct {
 // Outcome tells how training went so far.
 func (t *Trainer) Outcome() *Outcome {
 	o := &Outcome{
-		World: t.c.World, Profile: t.c.Profile, Seed: t.c.Seed, Demos: t.c.Demos, HintAfter: t.c.HintAfter, Prior: t.c.Prior, Steps: t.steps, Updates: t.updates, Episodes: t.episodes,
+		World: t.c.World, Profile: cmp.Or(t.c.Profile, "none"), Seed: t.c.Seed, Demos: t.c.Demos, HintAfter: t.c.HintAfter, Prior: t.c.Prior, Steps: t.steps, Updates: t.updates, Episodes: t.episodes,
 		Seconds: t.elapsed().Seconds(), Start: t.before, End: t.after, Lost: t.lost, Curve: t.curve, Digest: t.digest(),
 	}
 	if o.Seconds > 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 func toyConfig(steps int) Config {
-	return Config{World: "toy", Profile: "none", Tasks: toyTasks(), Seed: 5, Steps: steps, Evaluate: 6, Tuning: Default()}
+	return Config{World: "toy", Tasks: toyTasks(), Seed: 5, Steps: steps, Evaluate: 6, Tuning: Default()}
 }
 
 func toys(n int) []batch.Env {

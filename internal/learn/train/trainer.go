@@ -50,14 +50,15 @@ type Point struct {
 	Steps   int     `json:"steps"`
 	Seconds float64 `json:"seconds"`
 	// Success and Reward are means over the batch; Smooth is the mean of the tasks' success of late.
-	Success  float64 `json:"success"`
-	Reward   float64 `json:"reward"`
-	Smooth   float64 `json:"smooth"`
-	Length   float64 `json:"length"`
-	Entropy  float64 `json:"entropy"`
-	Norm     float64 `json:"norm"`
-	Lost     int     `json:"lost"`
-	Strength float64 `json:"strength"`
+	Success float64 `json:"success"`
+	Reward  float64 `json:"reward"`
+	Smooth  float64 `json:"smooth"`
+	Length  float64 `json:"length"`
+	Entropy float64 `json:"entropy"`
+	Norm    float64 `json:"norm"`
+	Lost    int     `json:"lost"`
+	// Profile is what the batch was played under; "" is no friction.
+	Profile string `json:"profile,omitempty"`
 	// Rates are the tasks' success of late, in the order of the configuration.
 	Rates []float64 `json:"rates"`
 }
@@ -156,7 +157,7 @@ func (t *Trainer) Update(ctx context.Context) error {
 		return err
 	}
 	p := t.account(episodes)
-	p.Strength = lessons[0].Strength
+	p.Profile = lessons[0].Profile
 	steps := t.prepare(episodes)
 	rng := rand.New(rand.NewPCG(mix(t.c.Seed, forShuffle, uint64(t.updates)), 0))
 	p.Norm = t.improve(steps, rng)
@@ -290,7 +291,7 @@ func (t *Trainer) relive(rng *rand.Rand, updates int) {
 func jobsOf(lessons []curriculum.Lesson) []batch.Job {
 	jobs := make([]batch.Job, len(lessons))
 	for i, l := range lessons {
-		jobs[i] = batch.Job{Task: l.Task, Seed: l.Seed, Limit: l.Limit, Profile: l.Profile, Strength: l.Strength}
+		jobs[i] = batch.Job{Task: l.Task, Seed: l.Seed, Limit: l.Limit, Profile: l.Profile}
 	}
 	return jobs
 }
