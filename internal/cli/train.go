@@ -55,6 +55,9 @@ func (c *trainCmd) Validate() error {
 }
 
 func (c *trainCmd) Run(ctx context.Context, s *State) error {
+	if c.Profile != "" {
+		return gym.NewError(gym.Unsupported, "--profile %s: episodes cannot be played under perturbations yet", c.Profile)
+	}
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return usagef("--out: %v", err)
 	}

@@ -29,7 +29,7 @@ func Curve(o *train.Outcome) ([]byte, error) {
 	p.Title.Text = fmt.Sprintf("World %s, profile %s, seed %d", o.World, o.Profile, o.Seed)
 	p.X.Label.Text = "steps"
 	p.Y.Label.Text = "success, reward"
-	p.Y.Min, p.Y.Max = 0, 1
+	p.Y.Min, p.Y.Max = 0, 1.3 // room for the legend
 	p.Add(plotter.NewGrid())
 	for _, l := range []struct {
 		name  string
