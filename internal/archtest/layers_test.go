@@ -34,6 +34,7 @@ var layers = [][]string{
 	{"internal/perturb"},
 	{"internal/browser", "internal/postgres/pgtest"},
 	{"internal/postgres"},
+	{"internal/perturb/page"},
 	{"internal/perturb/plan"},
 	{"internal/perturb/profile"},
 	{"internal/cdp", "internal/sandbox", "internal/yamlfile", "internal/perturb/kind", "internal/perturb/stream"},

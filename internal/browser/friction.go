@@ -67,8 +67,9 @@ type Shown struct {
 
 // Change is something to do to a document or its window.
 type Change struct {
-	// Script runs in the page's own world.
+	// Script runs in the page's own world. Done, if set, is given its value, a string.
 	Script string
+	Done   func(value string)
 	// Width and Height, if not 0, are the window's new size.
 	Width, Height int
 	// Scheme, if not "", is what prefers-color-scheme says.
@@ -506,6 +507,16 @@ func (b *Browser) meetFront(ctx context.Context, out *Settle) error {
 
 func (p *page) change(ctx context.Context, c Change) error {
 	var calls []*cdp.Pending
+	if c.Script != "" {
+		raw, err := p.await(ctx, p.s.Send("Runtime.evaluate", map[string]any{"expression": c.Script, "returnByValue": true}))
+		if err != nil {
+			return err
+		}
+		var value string
+		if decodeEval(raw, &value) == nil && c.Done != nil {
+			c.Done(value)
+		}
+	}
 	if c.Width > 0 && c.Height > 0 {
 		calls = append(calls, p.s.Send("Emulation.setDeviceMetricsOverride", map[string]any{
 			"width": c.Width, "height": c.Height, "deviceScaleFactor": p.b.cfg.Scale, "mobile": false,
@@ -515,9 +526,6 @@ func (p *page) change(ctx context.Context, c Change) error {
 		calls = append(calls, p.s.Send("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{
 			{"name": "prefers-reduced-motion", "value": "reduce"}, {"name": "prefers-color-scheme", "value": c.Scheme},
 		}}))
-	}
-	if c.Script != "" {
-		calls = append(calls, p.s.Send("Runtime.evaluate", map[string]any{"expression": c.Script}))
 	}
 	for _, call := range calls {
 		if _, err := p.await(ctx, call); err != nil {
