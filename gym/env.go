@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/pommelgym/pommel/internal/action"
+	"github.com/pommelgym/pommel/internal/browser"
 	"github.com/pommelgym/pommel/internal/episode"
 	"github.com/pommelgym/pommel/internal/fault"
 	"github.com/pommelgym/pommel/internal/oracle"
@@ -147,6 +149,18 @@ func oracleView(o *Observation, done bool) oracle.Obs {
 		out.Elements = append(out.Elements, oracle.Element{Bid: e.Bid, Role: e.Role, Name: e.Name, Value: e.Value, Tag: e.Tag, State: e.State})
 	}
 	return out
+}
+
+// About is an element as an observation names it.
+type About = browser.About
+
+// Describe tells about the element that an action's selector names now; nil when there is none.
+func (e *Env) Describe(ctx context.Context, selector string) (*About, error) {
+	ep, err := e.running()
+	if err != nil {
+		return nil, err
+	}
+	return ep.World().Browser().Describe(ctx, action.Target{Selector: selector})
 }
 
 // Query reads the world's database as the judge: for authors at work, not for agents.

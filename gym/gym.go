@@ -23,6 +23,7 @@ import (
 	"github.com/pommelgym/pommel/internal/browser"
 	"github.com/pommelgym/pommel/internal/episode"
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/perturb"
 )
 
 // The types of the API, by the names that Gymnasium uses for them.
@@ -45,6 +46,8 @@ type (
 	Observation = browser.Observation
 	// Element is one meaningful node of the page.
 	Element = browser.Element
+	// PerturbationEvent is one strike of a perturbation, for the trainer.
+	PerturbationEvent = perturb.Event
 	// Tab is one open page.
 	Tab = browser.Tab
 	// Dialog is an open JavaScript dialog.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pommelgym/pommel/internal/episode"
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/perturb/kind"
 	"github.com/pommelgym/pommel/internal/task"
 	"github.com/pommelgym/pommel/internal/trace"
 	"github.com/pommelgym/pommel/internal/version"
@@ -59,6 +60,8 @@ type Gym struct {
 	log    *slog.Logger
 	driver string
 	worlds int
+	// kinds are the perturbations that the world brings.
+	kinds []kind.Kind
 	// seats holds one token for each episode that runs.
 	seats chan struct{}
 }
@@ -89,7 +92,10 @@ func (g *Gym) load(name string) error {
 	if err != nil {
 		return err
 	}
-	g.spec, g.suite, err = read(dir)
+	if g.spec, g.suite, err = read(dir); err != nil {
+		return err
+	}
+	g.kinds, err = kindsOf(dir)
 	return err
 }
 
@@ -264,16 +270,23 @@ func (g *Gym) begin(ctx context.Context, r Request, wait time.Duration) (*episod
 	if r.Seed < 0 || r.MaxSteps < 0 {
 		return nil, nil, fault.New(fault.InvalidArgument, "seed %d, max_steps %d: both take 0 or more", r.Seed, r.MaxSteps)
 	}
-	key, err := startKey(r)
+	p, err := g.profile(r.Profile)
 	if err != nil {
 		return nil, nil, err
+	}
+	// The start of an episode with perturbations is not kept: they begin with its first page.
+	key := ""
+	if p == nil {
+		if key, err = startKey(r); err != nil {
+			return nil, nil, err
+		}
 	}
 	w, release, err := g.acquire(ctx, key, wait)
 	if err != nil {
 		return nil, nil, err
 	}
 	return episode.Begin(ctx, episode.Deps{
-		World: episodeWorld{w, g}, Spec: spec, Traces: g.traces, StartKey: key,
+		World: episodeWorld{w, g}, Spec: spec, Profile: p, Traces: g.traces, StartKey: key,
 		Header:  trace.Header{Pommel: version.String(), World: g.spec.Name, Image: g.image.ID(), Driver: g.driver},
 		Release: release,
 	}, r)

@@ -3,8 +3,10 @@ package gym
 import (
 	"github.com/pommelgym/pommel/internal/fault"
 	"github.com/pommelgym/pommel/internal/perturb/kind"
+	"github.com/pommelgym/pommel/internal/perturb/own"
 	"github.com/pommelgym/pommel/internal/perturb/plan"
 	"github.com/pommelgym/pommel/internal/perturb/profile"
+	"github.com/pommelgym/pommel/internal/world"
 )
 
 // PerturbationKind describes one kind of friction.
@@ -72,5 +74,31 @@ func PerturbationPlan(world, ref, task string, seed int64) (*plan.Plan, error) {
 	return plan.Make(p, task, seed), nil
 }
 
-// ownKinds are the kinds that a world brings.
-func ownKinds(string) ([]kind.Kind, error) { return nil, nil }
+// ownKinds are the kinds that a world brings; "" is no world.
+func ownKinds(name string) ([]kind.Kind, error) {
+	if name == "" {
+		return nil, nil
+	}
+	dir, err := world.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	return kindsOf(dir)
+}
+
+func kindsOf(dir string) ([]kind.Kind, error) {
+	kinds, err := own.Load(dir)
+	if err != nil {
+		return nil, fault.Wrap(fault.InvalidArgument, err, "load the world's perturbations")
+	}
+	return kinds, nil
+}
+
+// profile loads a profile by reference; nil is none.
+func (g *Gym) profile(ref string) (*profile.Profile, error) { return profile.Load(ref, g.kinds) }
+
+// CheckProfile says what is wrong with a reference to a profile, before an episode asks for it.
+func (g *Gym) CheckProfile(ref string) error {
+	_, err := g.profile(ref)
+	return err
+}

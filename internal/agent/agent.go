@@ -16,8 +16,18 @@ type Episode interface {
 	First() *gym.Result
 	// Step performs one action string.
 	Step(ctx context.Context, action string) (*gym.Result, error)
-	// Oracle plays the task's scripted solution.
-	Oracle(ctx context.Context) error
+	// Oracle plays the task's scripted solution; its actions go through step, or through
+	// Step when that is nil.
+	Oracle(ctx context.Context, step Step) error
+}
+
+// Step performs one action string.
+type Step = func(ctx context.Context, action string) (*gym.Result, error)
+
+// Rehearser is an agent that wants to see an episode without perturbations before it plays
+// it with them.
+type Rehearser interface {
+	Rehearse(ctx context.Context, env *gym.Env, task string, seed int64) error
 }
 
 // Agent plays episodes, one after the other.
@@ -30,7 +40,7 @@ type Agent interface {
 }
 
 // Kinds lists what New takes, for help texts.
-const Kinds = "oracle, random, policy:FILE or cmd:PROGRAM"
+const Kinds = "oracle, plain-oracle (which does not get over perturbations), random, policy:FILE or cmd:PROGRAM"
 
 // New makes an agent by name. Each parallel worker needs its own.
 func New(name string, seed int64) (Agent, error) {
@@ -39,6 +49,8 @@ func New(name string, seed int64) (Agent, error) {
 	}
 	switch program, isCmd := strings.CutPrefix(name, "cmd:"); {
 	case name == "oracle":
+		return &recovering{}, nil
+	case name == "plain-oracle":
 		return oracle{}, nil
 	case name == "random":
 		return &random{seed: seed}, nil
@@ -48,8 +60,9 @@ func New(name string, seed int64) (Agent, error) {
 	return nil, fmt.Errorf("agent %q is not known; it takes %s", name, Kinds)
 }
 
+// oracle plays the script as it stands.
 type oracle struct{}
 
 func (oracle) View() gym.View                            { return gym.View{Elements: true} }
-func (oracle) Play(ctx context.Context, e Episode) error { return e.Oracle(ctx) }
+func (oracle) Play(ctx context.Context, e Episode) error { return e.Oracle(ctx, nil) }
 func (oracle) Close() error                              { return nil }

@@ -31,7 +31,7 @@ func (s *scripted) Step(_ context.Context, a string) (*gym.Result, error) {
 	return r, nil
 }
 
-func (s *scripted) Oracle(ctx context.Context) error {
+func (s *scripted) Oracle(ctx context.Context, _ Step) error {
 	_, err := s.Step(ctx, "finish()")
 	return err
 }

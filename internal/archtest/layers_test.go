@@ -35,6 +35,7 @@ var layers = [][]string{
 	{"internal/browser", "internal/postgres/pgtest"},
 	{"internal/postgres"},
 	{"internal/perturb/page"},
+	{"internal/perturb/own"},
 	{"internal/perturb/plan"},
 	{"internal/perturb/profile"},
 	{"internal/cdp", "internal/sandbox", "internal/yamlfile", "internal/perturb/kind", "internal/perturb/stream"},

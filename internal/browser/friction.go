@@ -534,3 +534,13 @@ func (p *page) change(ctx context.Context, c Change) error {
 	}
 	return nil
 }
+
+// ClearCookies takes all cookies away from the browser.
+func (b *Browser) ClearCookies(ctx context.Context) error {
+	ctx, unlock, err := b.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return lost(b.root.Call(ctx, "Storage.clearCookies", nil, nil), "clear cookies")
+}

@@ -21,6 +21,8 @@ type Config struct {
 	Repeat   int
 	Parallel int
 	Seed     int64
+	// Profile names the perturbations; "" is none.
+	Profile string
 	// Driver is written to the examples.
 	Driver string
 	// ShotEvery asks for a screenshot at the reset and after each such number of steps; 0: never.
@@ -108,7 +110,12 @@ func play(ctx context.Context, env *gym.Env, c Config, k key) (*take, error) {
 	}
 	defer a.Close()
 	l := &live{env: env, c: c, view: a.View(), take: take{driver: c.Driver}}
-	r := gym.Request{Task: k.task, Seed: k.seed, View: l.viewAt(0)}
+	r := gym.Request{Task: k.task, Seed: k.seed, View: l.viewAt(0), Profile: c.Profile}
+	if h, ok := a.(agent.Rehearser); ok && c.Profile != "" {
+		if err := h.Rehearse(ctx, env, k.task, k.seed); err != nil {
+			return nil, err
+		}
+	}
 	if k.agent != "oracle" {
 		r.MaxSteps = c.MaxSteps
 	}
@@ -156,7 +163,12 @@ func (l *live) Step(ctx context.Context, action string) (*gym.Result, error) {
 	return r, err
 }
 
-func (l *live) Oracle(ctx context.Context) error { return l.env.Oracle(ctx, l.Step) }
+func (l *live) Oracle(ctx context.Context, step agent.Step) error {
+	if step == nil {
+		step = l.Step
+	}
+	return l.env.Oracle(ctx, step)
+}
 
 func (l *live) note(action string, r *gym.Result) error {
 	s, err := replay.SceneOf(action, r)

@@ -22,6 +22,7 @@ type progress struct {
 	chain chain    // hash over the episode so far
 	seen  int      // how many row changes are in it
 	said  []string // messages to the user
+	extra int      // steps that perturbations have given
 	won   bool
 	drift string // why the episode cannot be had again
 	last  *Result
@@ -32,6 +33,7 @@ type checkpoint struct {
 	world *world.Checkpoint
 	at    progress
 	judge *reward.State
+	noise any // of the perturbations
 }
 
 // Checkpoint saves the state of now, of the world and of the episode, and names it. The
@@ -54,7 +56,7 @@ func (e *Episode) Checkpoint(ctx context.Context) (string, error) {
 	id := fmt.Sprintf("c%d", e.named)
 	at := e.progress
 	at.said = slices.Clone(at.said)
-	e.saved[id] = checkpoint{world: c, at: at, judge: e.judge.State()}
+	e.saved[id] = checkpoint{world: c, at: at, judge: e.judge.State(), noise: e.friction.save()}
 	e.rec.Mark(trace.Mark{Kind: trace.KindCheckpoint, Checkpoint: id, Step: e.step, At: trace.Now()})
 	return id, nil
 }
@@ -78,6 +80,7 @@ func (e *Episode) Restore(ctx context.Context, id string) (*Result, error) {
 	e.progress, e.done = c.at, false
 	e.said = slices.Clone(c.at.said)
 	e.judge.Resume(c.judge)
+	e.friction.resume(c.noise)
 	res := *c.at.last
 	res.Reward = 0
 	ms := float64(report.Took.Microseconds()) / 1000

@@ -15,6 +15,7 @@ import (
 	"github.com/pommelgym/pommel/internal/action"
 	"github.com/pommelgym/pommel/internal/browser"
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/perturb/profile"
 	"github.com/pommelgym/pommel/internal/postgres"
 	"github.com/pommelgym/pommel/internal/reward"
 	"github.com/pommelgym/pommel/internal/task"
@@ -74,6 +75,8 @@ type Episode struct {
 	saved    map[string]checkpoint // guarded by mu
 	named    int                   // guarded by mu: checkpoints so far
 	browse   *browser.Browser      // the world's
+	friction *friction             // nil without perturbations
+	told     string                // what the instruction says in addition
 }
 
 // NewID makes an episode's id: its time, so that ids sort by age, and enough chance that no stranger guesses it.
@@ -87,6 +90,8 @@ func NewID() string {
 type Deps struct {
 	World World
 	Spec  *task.Spec
+	// Profile is what is in the agent's way; nil is nothing.
+	Profile *profile.Profile
 	// Traces may be nil. Header holds what the caller knows of the record's header.
 	Traces *trace.Store
 	Header trace.Header
@@ -130,7 +135,13 @@ func (e *Episode) begin(ctx context.Context, d Deps, r Request) (*Result, error)
 		}
 	}
 	e.setTask(inst, r)
+	if err := e.planFriction(ctx, d); err != nil {
+		return nil, err
+	}
 	if err := e.open(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.startFriction(ctx); err != nil {
 		return nil, err
 	}
 	obs, err := e.browse.Observe(ctx, r.View)
@@ -148,7 +159,8 @@ func (e *Episode) begin(ctx context.Context, d Deps, r Request) (*Result, error)
 		return nil, err
 	}
 	res := e.result(obs, verdict)
-	res.Instruction = inst.Instruction
+	res.Instruction = strings.TrimSpace(inst.Instruction + " " + e.told)
+	e.struck(res)
 	e.last = res
 	if err := e.keepStart(ctx, d); err != nil {
 		return nil, err
@@ -252,6 +264,9 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 	start := time.Now()
 	unstalled := e.world.Unstall()
 	defer unstalled()
+	if err := e.disturb(ctx); err != nil {
+		return nil, err
+	}
 	out, err := e.do(ctx, text)
 	if err != nil {
 		return nil, fmt.Errorf("act: %w", err)
@@ -259,7 +274,7 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 	e.step++
 	e.said = append(e.said, out.Messages...)
 	acted := time.Now()
-	last := out.Finished || out.Infeasible || e.step >= e.limit
+	last := out.Finished || out.Infeasible || e.step >= e.limit+e.extra
 	obs, verdict, t, err := e.look(ctx, view, reward.Input{Final: last, Answer: out.Answer, Infeasible: out.Infeasible})
 	if err != nil {
 		return nil, err
@@ -271,7 +286,7 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 	res := e.result(obs, verdict)
 	// The judge calls an episode done at its limit too; that is truncation, unless the task is won.
 	res.Terminated = out.Finished || out.Infeasible || verdict.Done && !last || verdict.Success && e.inst.Reward.Until == task.UntilSuccess
-	res.Truncated = !res.Terminated && e.step >= e.limit
+	res.Truncated = !res.Terminated && e.step >= e.limit+e.extra
 	res.Info.Infeasible = out.Infeasible
 	res.Info.Messages = e.said
 	res.Info.Notes = out.Notes

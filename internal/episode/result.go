@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/pommelgym/pommel/internal/browser"
+	"github.com/pommelgym/pommel/internal/perturb"
 )
 
 // Request asks for an episode.
@@ -15,6 +16,8 @@ type Request struct {
 	View browser.View `json:"view"`
 	// MaxSteps, if above 0, takes the place of the task's own step limit.
 	MaxSteps int `json:"max_steps,omitempty"`
+	// Profile names the perturbations of the episode; "" is none.
+	Profile string `json:"profile,omitempty"`
 	// Client is the caller's name, for logs and traces.
 	Client string `json:"client,omitempty"`
 }
@@ -66,6 +69,11 @@ type Info struct {
 	Reproducible    bool   `json:"reproducible"`
 	NotReproducible string `json:"not_reproducible,omitempty"`
 	Timing          Timing `json:"timing"`
+	// Perturbed says that something may be in the agent's way, of the profile Profile;
+	// Perturbations is what struck since the last step.
+	Perturbed     bool            `json:"perturbed,omitempty"`
+	Profile       string          `json:"profile,omitempty"`
+	Perturbations []perturb.Event `json:"perturbations,omitempty"`
 }
 
 // Stage is one milestone of the task and whether it holds now.

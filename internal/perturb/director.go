@@ -244,6 +244,35 @@ func (d *Director) change(rule *plan.Rule, f plan.Firing, s browser.Shown) brows
 	}}
 }
 
+// BeforeStep counts a step and lists the rules that have something to do before it.
+func (d *Director) BeforeStep(n int) []*plan.Rule {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state.step = n
+	var out []*plan.Rule
+	for i := range d.plan.Rules {
+		rule := &d.plan.Rules[i]
+		if rule.Point != kind.Step {
+			continue
+		}
+		if rule.Firing(n) != nil && !slices.Contains(d.state.due, i) {
+			d.state.due = append(d.state.due, i)
+		}
+		if slices.Contains(d.state.due, i) {
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+// Struck says that a rule that BeforeStep named has done its work.
+func (d *Director) Struck(rule *plan.Rule, virtualMS float64, target string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state.due = slices.DeleteFunc(d.state.due, func(i int) bool { return &d.plan.Rules[i] == rule })
+	d.log(rule, plan.Firing{At: d.state.step}, time.Duration(virtualMS)*time.Millisecond, target, "")
+}
+
 // log writes a strike down. Preconditions: d.mu is held.
 func (d *Director) log(rule *plan.Rule, f plan.Firing, at time.Duration, target, seen string) {
 	d.state.events = append(d.state.events, Event{

@@ -93,7 +93,7 @@ func (j *Judge) refresh(ctx context.Context) error {
 			return nil
 		}
 		f := &facts{changes: changes}
-		if f.damage, err = j.damage(ctx, changes); err != nil {
+		if f.damage, err = j.damage(ctx, j.own(changes)); err != nil {
 			return err
 		}
 		if err := j.readRows(ctx, f); err != nil {

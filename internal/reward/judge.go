@@ -41,6 +41,8 @@ type state struct {
 	value float64
 	// held are the stages that have counted at some time.
 	held map[string]bool
+	// foreign are the row changes that were not the agent's.
+	foreign []span
 }
 
 // New makes the judge of an episode. page may be nil when no stage is about the page.
@@ -81,7 +83,7 @@ type State struct {
 func (j *Judge) State() *State {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return &State{start: j.start, now: state{value: j.now.value, held: maps.Clone(j.now.held)}, facts: j.facts}
+	return &State{start: j.start, now: state{value: j.now.value, held: maps.Clone(j.now.held), foreign: j.now.foreign}, facts: j.facts}
 }
 
 // Resume takes up an episode where State was asked for, in place of Start: rows and row
@@ -89,7 +91,7 @@ func (j *Judge) State() *State {
 func (j *Judge) Resume(s *State) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.start, j.now, j.facts, j.started = s.start, state{value: s.now.value, held: maps.Clone(s.now.held)}, s.facts, true
+	j.start, j.now, j.facts, j.started = s.start, state{value: s.now.value, held: maps.Clone(s.now.held), foreign: s.now.foreign}, s.facts, true
 }
 
 // Peek judges without taking the step: asked any number of times it answers the same.
@@ -129,7 +131,7 @@ func (j *Judge) judge(ctx context.Context, in Input) (*Verdict, error) {
 			return nil, err
 		}
 	}
-	v := &Verdict{Collateral: j.facts.damage, Changes: j.facts.changes, next: state{held: maps.Clone(j.now.held)}}
+	v := &Verdict{Collateral: j.facts.damage, Changes: j.facts.changes, next: state{held: maps.Clone(j.now.held), foreign: j.now.foreign}}
 	j.weigh(v, looks)
 	j.pay(v, in)
 	return v, nil

@@ -25,7 +25,7 @@ func (j *Judge) look(ctx context.Context, i int, in Input) (look, error) {
 	case kindQuery:
 		return lookAtRows(m, j.facts.rows[p.query]), nil
 	case kindChanges:
-		return lookAtChanges(m, j.facts.changes), nil
+		return lookAtChanges(m, j.own(j.facts.changes)), nil
 	case kindAnswer:
 		return j.lookAtAnswer(m, in), nil
 	}

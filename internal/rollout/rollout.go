@@ -22,6 +22,8 @@ type Config struct {
 	Episodes int
 	Parallel int
 	Seed     int64
+	// Profile names the perturbations; "" is none.
+	Profile string
 	// OnEpisode, if set, is called after each episode, from one goroutine at a time.
 	OnEpisode func(Episode)
 }
@@ -40,9 +42,11 @@ type Episode struct {
 	// Lost is the fault of the infrastructure that made the episode void.
 	Lost error `json:"-"`
 	// AgentError is why the agent gave up; the episode counts as played.
-	AgentError error         `json:"-"`
-	Last       *gym.Result   `json:"-"`
-	Took       time.Duration `json:"-"`
+	AgentError error       `json:"-"`
+	Last       *gym.Result `json:"-"`
+	// Struck is every perturbation that struck.
+	Struck []gym.PerturbationEvent `json:"-"`
+	Took   time.Duration           `json:"-"`
 }
 
 // job is one episode to play.
@@ -50,12 +54,14 @@ type job struct {
 	index int
 	task  string
 	seed  int64
+
+	profile string
 }
 
 func (c Config) jobs() []job {
 	jobs := make([]job, c.Episodes)
 	for i := range jobs {
-		jobs[i] = job{index: i, task: c.Tasks[i%len(c.Tasks)].ID, seed: c.Seed + int64(i)}
+		jobs[i] = job{index: i, task: c.Tasks[i%len(c.Tasks)].ID, seed: c.Seed + int64(i), profile: c.Profile}
 	}
 	return jobs
 }
@@ -128,12 +134,19 @@ func play(ctx context.Context, env *gym.Env, a agent.Agent, j job) (e Episode) {
 	e = Episode{Index: j.index, Task: j.task, Seed: j.seed}
 	start := time.Now()
 	defer func() { e.Took = time.Since(start) }()
-	first, err := env.Reset(ctx, gym.Request{Task: j.task, Seed: j.seed, View: a.View()})
+	if r, ok := a.(agent.Rehearser); ok && j.profile != "" && j.profile != "none" {
+		if err := r.Rehearse(ctx, env, j.task, j.seed); err != nil {
+			e.Lost = fmt.Errorf("rehearse: %w", err)
+			return e
+		}
+	}
+	first, err := env.Reset(ctx, gym.Request{Task: j.task, Seed: j.seed, View: a.View(), Profile: j.profile})
 	if err != nil {
 		e.Lost = fmt.Errorf("reset: %w", err)
 		return e
 	}
 	e.ID = first.EpisodeID
+	e.Struck = first.Info.Perturbations
 	live := &counted{env: env, first: first, episode: &e}
 	err = a.Play(ctx, live)
 	switch {
@@ -163,8 +176,11 @@ func (c *counted) Step(ctx context.Context, action string) (*gym.Result, error) 
 	return r, c.count(r, err)
 }
 
-func (c *counted) Oracle(ctx context.Context) error {
-	return c.env.Oracle(ctx, func(ctx context.Context, action string) (*gym.Result, error) { return c.Step(ctx, action) })
+func (c *counted) Oracle(ctx context.Context, step agent.Step) error {
+	if step == nil {
+		step = c.Step
+	}
+	return c.env.Oracle(ctx, step)
 }
 
 func (c *counted) count(r *gym.Result, err error) error {
@@ -176,6 +192,7 @@ func (c *counted) count(r *gym.Result, err error) error {
 	}
 	e := c.episode
 	e.Steps, e.Last = r.Step, r
+	e.Struck = append(e.Struck, r.Info.Perturbations...)
 	e.Reward += r.Reward
 	e.Success = r.Info.Success && r.Done()
 	e.Truncated = r.Truncated

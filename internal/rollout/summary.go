@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"sort"
 	"time"
 
@@ -59,7 +60,7 @@ type Failure struct {
 const maxFailures = 50
 
 func newSummary(c Config) *Summary {
-	s := &Summary{Agent: c.Agent, Profile: "none", Seed: c.Seed, byTask: map[string]*TaskLine{}}
+	s := &Summary{Agent: c.Agent, Profile: cmp.Or(c.Profile, "none"), Seed: c.Seed, byTask: map[string]*TaskLine{}}
 	for _, t := range c.Tasks {
 		s.byTask[t.ID] = &TaskLine{Task: t.ID, Difficulty: t.Difficulty, Split: t.Split}
 	}

@@ -484,5 +484,5 @@
   };
 
   // P.listed are the elements that an observation shows with a role, and their names.
-  P.listed = (role) => walk(Infinity).recs.filter((r) => r.el && !r.drop && r.role === role).map((r) => ({el: r.el, name: r.name}));
+  P.listed = (role) => walk(Infinity).recs.filter((r) => r.el && !r.drop && (role === null || r.role === role)).map((r) => ({el: r.el, name: r.name, role: r.role}));
 })();

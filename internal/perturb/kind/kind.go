@@ -57,8 +57,24 @@ type Kind struct {
 	Types, Methods []string
 	// Script is, for a world's own kind of point page, what runs in the page.
 	Script string
+	// SQL is, for a world's own kind of point step, what is done to the database.
+	SQL *SQL
 	// Own says that a world brought it.
 	Own bool
+}
+
+// SQL is a perturbation of the database, by the rules of the application that owns it.
+type SQL struct {
+	// Needs is asked when an episode starts: without a row the kind does nothing in it. Its
+	// columns are known to all below as ${column}.
+	Needs string
+	// When is asked before each step from the planned one on, until it has a row. Its columns
+	// are known to Run.
+	When string
+	// Run runs in one transaction as the application's role.
+	Run []string
+	// Tell is added to the task's instruction.
+	Tell string
 }
 
 // Setting finds a setting.

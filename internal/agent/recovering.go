@@ -1,0 +1,272 @@
+package agent
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/action"
+)
+
+// recovering plays the task's script and gets over what is in its way by means that any
+// agent has: it closes windows, waits, tries again, finds controls by role and name, goes
+// back to the page where it was, signs in again. What it knows of the application comes
+// from a rehearsal.
+type recovering struct{ score rehearsal }
+
+func (*recovering) View() gym.View { return gym.View{Elements: true} }
+func (*recovering) Close() error   { return nil }
+
+// Play implements Agent.
+func (r *recovering) Play(ctx context.Context, e Episode) error {
+	p := &performance{score: r.score, last: e.First(), raw: e.Step}
+	if s := signInAs.FindStringSubmatch(e.First().Instruction); s != nil {
+		p.email, p.password = s[1], s[2]
+	}
+	r.score = nil
+	if !e.First().Info.Perturbed {
+		return e.Oracle(ctx, nil)
+	}
+	err := e.Oracle(ctx, p.step)
+	if err == nil && !p.last.Done() {
+		err = p.encore(ctx)
+	}
+	return err
+}
+
+// signInAs finds credentials in an instruction.
+var signInAs = regexp.MustCompile(`(\S+@\S+\w) and the password (\S+\w)`)
+
+// maxMends bounds how often one action is mended.
+const maxMends = 10
+
+// performance is one episode of the recovering oracle.
+type performance struct {
+	score rehearsal
+	k     int // the next action of the script
+	last  *gym.Result
+	raw   Step
+
+	email, password string
+}
+
+// do performs one action.
+func (p *performance) do(ctx context.Context, text string) (*gym.Result, error) {
+	if p.last.Done() {
+		return p.last, nil
+	}
+	res, err := p.raw(ctx, text)
+	if err == nil {
+		p.last = res
+	}
+	return res, err
+}
+
+// step performs an action of the script until it has done what it did in the rehearsal.
+func (p *performance) step(ctx context.Context, text string) (*gym.Result, error) {
+	want := p.expect(text)
+	res, err := p.attempt(ctx, text, want)
+	for try := 0; err == nil && try < maxMends && !p.good(res, want); try++ {
+		res, err = p.mend(ctx, text, want, try)
+	}
+	return res, err
+}
+
+// expect is the take of the next action, if the script goes as it went.
+func (p *performance) expect(text string) *take {
+	p.k++
+	if p.k > len(p.score) || p.score[p.k-1].text != text {
+		return nil
+	}
+	return &p.score[p.k-1]
+}
+
+// good says whether an action has done what it should.
+func (p *performance) good(res *gym.Result, want *take) bool {
+	switch {
+	case res.Done():
+		return true
+	case want == nil:
+		return res.Observation.LastActionError == nil
+	case want.failed:
+		return true
+	}
+	return res.Observation.LastActionError == nil && samePage(res.Observation.URL, want.after) && res.Info.Potential >= want.potential-1e-9
+}
+
+// attempt performs an action and clears away what keeps it from being performed.
+func (p *performance) attempt(ctx context.Context, text string, want *take) (*gym.Result, error) {
+	res, err := p.do(ctx, text)
+	for try := 0; err == nil && try < maxMends; try++ {
+		failure := res.Observation.LastActionError
+		if res.Done() || failure == nil || want != nil && want.failed {
+			return res, err
+		}
+		next := text
+		switch b := inTheWay(res.Observation); {
+		case res.Observation.Dialog != nil:
+			_, err = p.do(ctx, "dialog_accept()")
+		case failure.Kind == action.Obscured && b != "":
+			_, err = p.do(ctx, "click("+action.Quote(b)+")")
+		case failure.Kind == action.Disabled || failure.Kind == action.Obscured:
+			_, err = p.do(ctx, "wait(ms=4000)")
+		case failure.Kind == action.NotFound || failure.Kind == action.NotVisible || failure.Kind == action.Ambiguous:
+			if next = p.refind(text, want); next == "" {
+				return res, nil
+			}
+		default:
+			return res, nil
+		}
+		if err == nil {
+			res, err = p.do(ctx, next)
+		}
+		if next != text && err == nil && res.Observation.LastActionError != nil && res.Observation.LastActionError.Kind == action.NotFound {
+			return res, nil
+		}
+	}
+	return res, err
+}
+
+// refind names the element of an action by what it is instead of by its selector.
+func (p *performance) refind(text string, want *take) string {
+	if want == nil || want.about == nil || !samePage(p.last.Observation.URL, want.before) {
+		return ""
+	}
+	var alike, named []gym.Element
+	for _, e := range p.last.Observation.Elements {
+		if e.Role == want.about.Role {
+			alike = append(alike, e)
+			if e.Name == want.about.Name {
+				named = append(named, e)
+			}
+		}
+	}
+	bid := ""
+	switch {
+	case want.about.Place < len(named):
+		bid = named[want.about.Place].Bid
+	case want.about.Index < len(alike):
+		bid = alike[want.about.Index].Bid
+	default:
+		return ""
+	}
+	selector := selectorOf(text)
+	for _, name := range []string{"selector=", ""} {
+		if old := name + action.Quote(selector); strings.Contains(text, old) {
+			return strings.Replace(text, old, "bid="+action.Quote(bid), 1)
+		}
+	}
+	return ""
+}
+
+// mend looks at what an action has led to, and does something about it.
+func (p *performance) mend(ctx context.Context, text string, want *take, try int) (*gym.Result, error) {
+	o := p.last.Observation
+	if o.Dialog != nil {
+		return p.do(ctx, "dialog_accept()")
+	}
+	if p.signedOut(want) {
+		if err := p.signIn(ctx); err != nil || p.good(p.last, want) {
+			return p.last, err
+		}
+		return p.again(ctx, text, want)
+	}
+	if b := confirming(o); b != "" && o.LastActionError == nil {
+		return p.do(ctx, "click("+action.Quote(b)+")")
+	}
+	if try == 0 && o.LastActionError == nil {
+		// Perhaps it only takes its time.
+		return p.do(ctx, "wait(ms=5000)")
+	}
+	return p.again(ctx, text, want)
+}
+
+// again goes back to the page on which an action was to be made, fills in what had been
+// filled in there, and makes it once more.
+func (p *performance) again(ctx context.Context, text string, want *take) (*gym.Result, error) {
+	if want == nil {
+		return p.attempt(ctx, text, want)
+	}
+	res, err := p.do(ctx, "goto("+action.Quote(want.before)+")")
+	if err != nil || res.Done() {
+		return res, err
+	}
+	if !samePage(res.Observation.URL, want.before) || res.Observation.LastActionError != nil {
+		return res, nil
+	}
+	if want.potential > 0 && res.Info.Potential >= want.potential-1e-9 && samePage(want.before, want.after) {
+		return res, nil // it had taken effect after all
+	}
+	first := p.k - 1
+	for first > 0 && samePage(p.score[first-1].before, want.before) && fills(&p.score[first-1]) {
+		first--
+	}
+	for i := first; i < p.k-1; i++ {
+		if res, err = p.attempt(ctx, p.score[i].text, &p.score[i]); err != nil || res.Done() {
+			return res, err
+		}
+	}
+	return p.attempt(ctx, text, want)
+}
+
+// fills says whether an action only changes what a form holds.
+func fills(t *take) bool {
+	switch name, _, _ := strings.Cut(t.text, "("); name {
+	case "fill", "clear", "select_option", "check", "uncheck", "focus", "hover", "upload_file":
+		return true
+	case "click":
+		return t.about != nil && (t.about.Role == "radio" || t.about.Role == "checkbox" || t.about.Role == "option")
+	}
+	return false
+}
+
+// encore is what is left when the script is over and the task is not done: a window that
+// asked at the very end, or an answer that is still to come.
+func (p *performance) encore(ctx context.Context) error {
+	if len(p.score) == 0 || p.k == 0 || p.k > len(p.score) {
+		return nil
+	}
+	want := p.score[p.k-1]
+	for try := 0; try < maxMends && !p.last.Done(); try++ {
+		if _, err := p.mend(ctx, want.text, &want, try); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// signedOut says that the page asks to sign in where it did not in the rehearsal.
+func (p *performance) signedOut(want *take) bool {
+	return p.password != "" && isSignIn(p.last.Observation.URL) && (want == nil || !isSignIn(want.after) && !isSignIn(want.before))
+}
+
+var signInPath = regexp.MustCompile(`/(log-?in|sign-?in)([/?]|$)`)
+
+func isSignIn(address string) bool { return signInPath.MatchString(address) }
+
+// signIn fills in the form that asks to sign in, and goes back to where it was.
+func (p *performance) signIn(ctx context.Context) error {
+	var email, password, button string
+	for _, e := range p.last.Observation.Elements {
+		name := strings.ToLower(e.Name)
+		switch {
+		case e.Role == "textbox" && strings.Contains(name, "mail"):
+			email = e.Bid
+		case e.Role == "textbox" && strings.Contains(name, "password"):
+			password = e.Bid
+		case e.Role == "button" && password != "" && button == "":
+			button = e.Bid
+		}
+	}
+	for _, text := range []string{
+		"fill(" + action.Quote(email) + ", " + action.Quote(p.email) + ")",
+		"fill(" + action.Quote(password) + ", " + action.Quote(p.password) + ")",
+		"click(" + action.Quote(button) + ")",
+	} {
+		if _, err := p.attempt(ctx, text, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
