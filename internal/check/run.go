@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/agent"
 	"github.com/pommelgym/pommel/internal/replay"
 )
 
@@ -53,7 +54,12 @@ func (p *player) Step(ctx context.Context, action string) (*gym.Result, error) {
 }
 
 // Oracle plays the task's scripted solution.
-func (p *player) Oracle(ctx context.Context) error { return p.env.Oracle(ctx, p.Step) }
+func (p *player) Oracle(ctx context.Context, step agent.Step) error {
+	if step == nil {
+		step = p.Step
+	}
+	return p.env.Oracle(ctx, step)
+}
 
 func (p *player) note(action string, r *gym.Result) error {
 	s, err := replay.SceneOf(action, r)

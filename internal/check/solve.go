@@ -25,7 +25,7 @@ func (p *prover) playOracles(ctx context.Context) error {
 				}
 			}
 			e.each = p.judgeTwice
-			return e.Oracle(ctx)
+			return e.Oracle(ctx, nil)
 		})
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -23,6 +24,7 @@ type benchDeterminismCmd struct {
 	Shots    int      `default:"5" help:"Take a screenshot at the reset and after every so many steps; 0 takes none."`
 	Also     []string `help:"Other drivers to play the same episodes with (rewind, respawn); all must agree."`
 	Few      int      `name:"also-episodes" default:"0" help:"How many episodes with each of those; 0 is as many."`
+	Profile  string   `default:"" help:"Perturbations of the episodes, see run."`
 	Load     int      `default:"0" help:"Keep so many threads busy with other work meanwhile."`
 }
 
@@ -46,7 +48,7 @@ type determinismBench struct {
 
 func (c *benchDeterminismCmd) Run(ctx context.Context, s *State) error {
 	tally := determinism.NewTally()
-	res := determinismBench{Profile: "none", Worlds: c.Worlds, Load: c.Load}
+	res := determinismBench{Profile: cmp.Or(c.Profile, "none"), Worlds: c.Worlds, Load: c.Load}
 	busy, rest := context.WithCancel(ctx)
 	defer rest()
 	for range c.Load {
@@ -92,7 +94,7 @@ func (c *benchDeterminismCmd) with(ctx context.Context, s *State, driver string,
 	res.World, res.Drivers = d.World, append(res.Drivers, d.Driver)
 	cfg := determinism.Config{
 		Tasks: tasks, Agents: c.Agents, Episodes: episodes, Repeat: c.Repeat, Parallel: c.Worlds,
-		Seed: c.Seed, Driver: d.Driver, ShotEvery: c.Shots, MaxSteps: c.Steps,
+		Seed: c.Seed, Driver: d.Driver, Profile: c.Profile, ShotEvery: c.Shots, MaxSteps: c.Steps,
 	}
 	// A shorter run plays the same groups, each less often.
 	if episodes < c.Episodes {

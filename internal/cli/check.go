@@ -13,12 +13,13 @@ type checkCmd struct {
 	worldFlags
 	taskFlags
 	jsonFlag
-	Seeds    int    `default:"3" help:"How many seeds to try for each task."`
-	Seed     int64  `default:"0" help:"The first of them."`
-	Parallel int    `default:"2" help:"How many tasks are checked at the same time."`
-	Together int    `default:"4" help:"How many worlds play one episode at the same time."`
-	Against  string `enum:"auto,none,rewind,respawn" default:"auto" help:"Another driver whose worlds must play the same: auto, none, rewind, respawn."`
-	Explain  bool   `help:"Print what each check proves, and what to do when it fails, and check nothing."`
+	Seeds    int      `default:"3" help:"How many seeds to try for each task."`
+	Seed     int64    `default:"0" help:"The first of them."`
+	Parallel int      `default:"2" help:"How many tasks are checked at the same time."`
+	Together int      `default:"4" help:"How many worlds play one episode at the same time."`
+	Against  string   `enum:"auto,none,rewind,respawn" default:"auto" help:"Another driver whose worlds must play the same: auto, none, rewind, respawn."`
+	Profiles []string `help:"Also play every task under these perturbation profiles (all: the built-in ones) with an oracle that recovers."`
+	Explain  bool     `help:"Print what each check proves, and what to do when it fails, and check nothing."`
 }
 
 // Validate refuses what cannot be meant.
@@ -63,8 +64,16 @@ func (c *checkCmd) Run(ctx context.Context, s *State) error {
 	}
 	found, err := check.Run(ctx, g, cfg)
 	bar.end()
+	if err == nil {
+		err = c.checkProfiles(ctx, s, g, tasks, found)
+	}
 	if err != nil {
 		return err
+	}
+	for _, t := range found {
+		if !t.OK {
+			bad++
+		}
 	}
 	if err := c.show(s, g, against, cfg, found); err != nil {
 		return err
