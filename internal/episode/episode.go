@@ -160,7 +160,7 @@ func (e *Episode) begin(ctx context.Context, d Deps, r Request) (*Result, error)
 	}
 	res := e.result(obs, verdict)
 	res.Instruction = strings.TrimSpace(inst.Instruction + " " + e.told)
-	e.struck(res)
+	e.tell(res, e.collect())
 	e.last = res
 	if err := e.keepStart(ctx, d); err != nil {
 		return nil, err
@@ -272,6 +272,7 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 		return nil, fmt.Errorf("act: %w", err)
 	}
 	e.step++
+	events := e.collect()
 	e.said = append(e.said, out.Messages...)
 	acted := time.Now()
 	last := out.Finished || out.Infeasible || e.step >= e.limit+e.extra
@@ -284,6 +285,7 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 	}
 	obs.LastAction, obs.LastActionError = text, out.Err
 	res := e.result(obs, verdict)
+	e.tell(res, events)
 	// The judge calls an episode done at its limit too; that is truncation, unless the task is won.
 	res.Terminated = out.Finished || out.Infeasible || verdict.Done && !last || verdict.Success && e.inst.Reward.Until == task.UntilSuccess
 	res.Truncated = !res.Terminated && e.step >= e.limit+e.extra

@@ -145,16 +145,23 @@ func (e *Episode) virtual() float64 {
 	return e.last.Observation.VirtualTimeMS
 }
 
-// struck takes what has struck since it was last asked into the result, and gives the
-// steps that it takes to get over it. Preconditions: e.mu is held.
-func (e *Episode) struck(r *Result) {
+// collect takes what has struck since it was last asked, and gives the agent the steps
+// that it takes to get over it. Preconditions: e.mu is held.
+func (e *Episode) collect() []perturb.Event {
 	if e.friction == nil {
-		return
+		return nil
 	}
-	r.Info.Perturbed, r.Info.Profile = true, e.friction.director.Plan().Profile
-	r.Info.Perturbations = e.friction.director.Take()
-	for _, ev := range r.Info.Perturbations {
+	events := e.friction.director.Take()
+	for _, ev := range events {
 		e.extra += ev.Cost
+	}
+	return events
+}
+
+// tell puts it into the trainer's part of a result.
+func (e *Episode) tell(r *Result, events []perturb.Event) {
+	if e.friction != nil {
+		r.Info.Perturbed, r.Info.Profile, r.Info.Perturbations = true, e.friction.director.Plan().Profile, events
 	}
 }
 
