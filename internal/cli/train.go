@@ -55,9 +55,6 @@ func (c *trainCmd) Validate() error {
 }
 
 func (c *trainCmd) Run(ctx context.Context, s *State) error {
-	if c.Profile != "" {
-		return gym.NewError(gym.Unsupported, "--profile %s: episodes cannot be played under perturbations yet", c.Profile)
-	}
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return usagef("--out: %v", err)
 	}
@@ -66,6 +63,9 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 		return err
 	}
 	defer g.Close()
+	if err := g.CheckProfile(c.Profile); err != nil {
+		return err
+	}
 	tasks, err := c.choose(g)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ type Episode struct {
 
 // Request turns a job into what an environment is asked for.
 func (j Job) Request() gym.Request {
-	return gym.Request{Task: j.Task, Seed: j.Seed, View: policy.View(), MaxSteps: j.Limit}
+	return gym.Request{Task: j.Task, Seed: j.Seed, View: policy.View(), MaxSteps: j.Limit, Profile: j.Profile}
 }
 
 // tries is how often an episode that the infrastructure lost is played: with the same
