@@ -58,6 +58,8 @@ type (
 	Info = pommelv1.Info
 	// Stage is one milestone of a task.
 	Stage = pommelv1.Stage
+	// Perturbation is something that was put in the agent's way.
+	Perturbation = pommelv1.Perturbation
 	// Timing says where a call's wall time went.
 	Timing = pommelv1.Timing
 	// View says which optional parts observations should hold.

@@ -29,6 +29,8 @@ type Request struct {
 	Lease time.Duration
 	// MaxSteps is a step limit in place of the task's own; 0 keeps the task's.
 	MaxSteps int
+	// Profile names the perturbations of the episode, such as "rough" or "rough@0.5"; "" is none.
+	Profile string
 }
 
 // Result is the answer to Reset (Step 0) and Step.
@@ -94,7 +96,7 @@ func (s *Session) Reset(ctx context.Context, r Request) (*Result, error) {
 	call := &pommelv1.ResetRequest{
 		Task: r.Task, Seed: r.Seed, View: r.View, Client: s.c.opts.Name,
 		RequestId: rand.Text(), PreviousEpisodeId: s.episode,
-		WaitMs: waitMS(r.Wait), LeaseMs: r.Lease.Milliseconds(), MaxSteps: int32(r.MaxSteps),
+		WaitMs: waitMS(r.Wait), LeaseMs: r.Lease.Milliseconds(), MaxSteps: int32(r.MaxSteps), Profile: r.Profile,
 	}
 	res, err := s.call(ctx, &pommelv1.SessionRequest{Call: &pommelv1.SessionRequest_Reset_{Reset_: call}})
 	if err != nil {

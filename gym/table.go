@@ -2,9 +2,12 @@ package gym
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/episode"
+	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/perturb/profile"
 )
 
 // SessionLimits bound what callers of a Table may take; zero fields are defaults.
@@ -37,6 +40,10 @@ func (g *Gym) Sessions(l SessionLimits) *Table {
 
 // Reset starts an episode; see Sessions.
 func (t *Table) Reset(ctx context.Context, r SessionRequest) (*Result, error) {
+	if !profile.IsBuiltIn(r.Profile) {
+		return nil, fault.New(fault.InvalidArgument, "profile %q is none that callers may name", r.Profile).
+			WithHint("want one of %s, with @0.5 or @40%% behind it if need be; files are for who runs the server", strings.Join(profile.Shipped(), ", "))
+	}
 	return t.t.Reset(ctx, episode.ResetCall{Request: r.Request, RequestID: r.RequestID, Previous: r.Previous, Wait: r.Wait, Lease: r.Lease})
 }
 

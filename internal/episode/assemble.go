@@ -5,16 +5,18 @@ import (
 	"net/url"
 
 	"github.com/pommelgym/pommel/internal/browser"
+	"github.com/pommelgym/pommel/internal/perturb"
 	"github.com/pommelgym/pommel/internal/reward"
 	"github.com/pommelgym/pommel/internal/trace"
 )
 
-// result puts an observation and a verdict together and extends the chain of hashes.
+// result puts an observation, a verdict and what has struck together and extends the chain
+// of hashes.
 // Preconditions: e.mu is held.
-func (e *Episode) result(o *browser.Observation, v *reward.Verdict) *Result {
+func (e *Episode) result(o *browser.Observation, v *reward.Verdict, struck []perturb.Event) *Result {
 	changes := changesFrom(v.Changes[min(e.seen, len(v.Changes)):])
 	e.seen = len(v.Changes)
-	e.chain.add(o, v.Reward, changes)
+	e.chain.add(o, v.Reward, changes, struck)
 	info := Info{
 		Task: e.inst.ID, Seed: e.inst.Seed, Split: e.inst.SeedSplit,
 		Success: v.Success, Potential: v.Potential, Reproducible: e.drift == "", NotReproducible: e.drift, ObservationHash: e.chain.String(), Changes: changes,
@@ -27,7 +29,9 @@ func (e *Episode) result(o *browser.Observation, v *reward.Verdict) *Result {
 	}
 	// A verdict holds nothing that cannot be encoded; if it did, the trainer would miss the evidence only.
 	info.Verdict, _ = json.Marshal(v)
-	return &Result{EpisodeID: e.id, Step: e.step, Observation: o, Reward: v.Reward, Info: info}
+	r := &Result{EpisodeID: e.id, Step: e.step, Observation: o, Reward: v.Reward, Info: info}
+	e.tell(r, struck)
+	return r
 }
 
 func resolveURL(base, ref string) (string, error) {
@@ -49,7 +53,7 @@ func (e *Episode) record(d Deps, r Request, first *Result) {
 	}
 	h := d.Header
 	h.EpisodeID, h.Task, h.Seed, h.Split = e.id, e.inst.ID, e.inst.Seed, e.inst.SeedSplit
-	h.Instruction, h.Client, h.Started = e.inst.Instruction, r.Client, trace.Now()
+	h.Instruction, h.Client, h.Started = first.Instruction, r.Client, trace.Now()
 	h.Epoch = e.world.Epoch()
 	h.Request, _ = json.Marshal(r) // plain fields: it cannot fail
 	h.Params = map[string]any{}

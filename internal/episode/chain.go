@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/pommelgym/pommel/internal/browser"
+	"github.com/pommelgym/pommel/internal/perturb"
 	"github.com/pommelgym/pommel/internal/postgres"
 )
 
@@ -21,7 +22,7 @@ func (c *chain) String() string { return hex.EncodeToString(c[:]) }
 
 // add takes one step in. Screenshots, HTML and the lists of elements stay out: they are
 // there only when a caller asks for them, and the text names every element.
-func (c *chain) add(o *browser.Observation, reward float64, changes []Change) {
+func (c *chain) add(o *browser.Observation, reward float64, changes []Change, struck []perturb.Event) {
 	h := fields{sha256.New()}
 	_, _ = h.Write(c[:])
 	h.observation(o)
@@ -33,6 +34,7 @@ func (c *chain) add(o *browser.Observation, reward float64, changes []Change) {
 		h.row(ch.Old)
 		h.row(ch.New)
 	}
+	h.struck(struck)
 	h.Sum(c[:0])
 }
 
@@ -83,6 +85,24 @@ func (h fields) row(r map[string]*string) {
 		} else {
 			h.number(math.NaN()) // no length of a text
 		}
+	}
+}
+
+// struck takes perturbations in. None at all leave no mark: an episode in which nothing
+// struck is the same as one without a profile.
+func (h fields) struck(events []perturb.Event) {
+	if len(events) == 0 {
+		return
+	}
+	h.count(len(events))
+	for _, e := range events {
+		h.word(uint64(e.VirtualMS))
+		h.count(e.Step)
+		h.text(e.Rule)
+		h.text(e.Kind)
+		h.count(e.At)
+		h.text(e.Target)
+		h.text(e.Seen)
 	}
 }
 

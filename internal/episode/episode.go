@@ -158,9 +158,8 @@ func (e *Episode) begin(ctx context.Context, d Deps, r Request) (*Result, error)
 	if err := e.pass(obs, unstalled()); err != nil {
 		return nil, err
 	}
-	res := e.result(obs, verdict)
+	res := e.result(obs, verdict, e.collect())
 	res.Instruction = strings.TrimSpace(inst.Instruction + " " + e.told)
-	e.tell(res, e.collect())
 	e.last = res
 	if err := e.keepStart(ctx, d); err != nil {
 		return nil, err
@@ -284,8 +283,7 @@ func (e *Episode) act(ctx context.Context, text string, view browser.View) (*Res
 		return nil, err
 	}
 	obs.LastAction, obs.LastActionError = text, out.Err
-	res := e.result(obs, verdict)
-	e.tell(res, events)
+	res := e.result(obs, verdict, events)
 	// The judge calls an episode done at its limit too; that is truncation, unless the task is won.
 	res.Terminated = out.Finished || out.Infeasible || verdict.Done && !last || verdict.Success && e.inst.Reward.Until == task.UntilSuccess
 	res.Truncated = !res.Terminated && e.step >= e.limit+e.extra

@@ -63,7 +63,7 @@ func toSessionRequest(r *pommelv1.ResetRequest) (gym.SessionRequest, error) {
 	}
 	return gym.SessionRequest{
 		Request: gym.Request{
-			Task: r.GetTask(), Seed: r.GetSeed(), View: view, Client: r.GetClient(), MaxSteps: int(r.GetMaxSteps()),
+			Task: r.GetTask(), Seed: r.GetSeed(), View: view, Client: r.GetClient(), MaxSteps: int(r.GetMaxSteps()), Profile: r.GetProfile(),
 		},
 		RequestID: r.GetRequestId(),
 		Previous:  r.GetPreviousEpisodeId(),
@@ -186,6 +186,9 @@ func fromInfo(i *gym.Info) *pommelv1.Info {
 		StillRunning:    validAll(i.StillRunning),
 		Infeasible:      i.Infeasible,
 		VerdictJson:     wire.Valid(string(i.Verdict)),
+		Perturbed:       i.Perturbed,
+		Profile:         i.Profile,
+		Perturbations:   fromPerturbations(i.Perturbations),
 		Timing: &pommelv1.Timing{
 			TotalMs: i.Timing.TotalMS, ActMs: i.Timing.ActMS, ObserveMs: i.Timing.ObserveMS,
 			JudgeMs: i.Timing.JudgeMS, ResetMs: i.Timing.ResetMS,
@@ -193,6 +196,30 @@ func fromInfo(i *gym.Info) *pommelv1.Info {
 	}
 	for _, st := range i.Stages {
 		out.Stages = append(out.Stages, &pommelv1.Stage{Name: st.Name, Weight: st.Weight, Holds: st.Holds})
+	}
+	return out
+}
+
+func fromPerturbations(in []gym.PerturbationEvent) []*pommelv1.Perturbation {
+	var out []*pommelv1.Perturbation
+	for _, e := range in {
+		p := &pommelv1.Perturbation{
+			VirtualMs: e.VirtualMS, Step: int32(e.Step), Rule: e.Rule, Kind: e.Kind, At: int32(e.At),
+			Target: wire.Valid(e.Target), Seen: wire.Valid(e.Seen), Cost: int32(e.Cost),
+		}
+		for name, n := range e.Numbers {
+			if p.Numbers == nil {
+				p.Numbers = map[string]int64{}
+			}
+			p.Numbers[name] = int64(n)
+		}
+		for name, text := range e.Texts {
+			if p.Texts == nil {
+				p.Texts = map[string]string{}
+			}
+			p.Texts[name] = wire.Valid(text)
+		}
+		out = append(out, p)
 	}
 	return out
 }

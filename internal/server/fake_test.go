@@ -57,10 +57,18 @@ func (s *scripted) start(ctx context.Context, r episode.Request, _ time.Duration
 	defer s.mu.Unlock()
 	s.n++
 	l := &scriptedEpisode{s: s, id: fmt.Sprintf("e%d", s.n), task: r.Task}
-	return l, &gym.Result{
+	res := &gym.Result{
 		EpisodeID: l.id, Instruction: "Do " + r.Task, Observation: l.look(0),
 		Info: gym.Info{Task: r.Task, Seed: r.Seed, Stages: []gym.Stage{{Name: "done", Weight: 1}}},
-	}, nil
+	}
+	if r.Profile != "" {
+		res.Info.Perturbed, res.Info.Profile = true, r.Profile
+		res.Info.Perturbations = []gym.PerturbationEvent{{
+			VirtualMS: 1500, Step: 1, Rule: "slow", Kind: "http.latency", At: 2, Target: "GET /", Seen: "late",
+			Numbers: map[string]int{"delay": 3000}, Texts: map[string]string{"style": "icon"}, Cost: 1,
+		}}
+	}
+	return l, res, nil
 }
 
 func (s *scripted) Reset(ctx context.Context, r gym.SessionRequest) (*gym.Result, error) {

@@ -156,13 +156,18 @@ class FakeGym:
         return {
             "task": e["task"], "seed": e["seed"], "split": "train", "success": success, "potential": float(success),
             "stages": [{"name": "done", "weight": 1, "holds": success}], "observationHash": "ab",
+            "perturbed": bool(e["profile"]), "profile": e["profile"],
+            "perturbations": [{
+                "virtualMs": "1500", "step": 1, "rule": "http.error", "kind": "http.error", "at": 2, "target": "GET /cart",
+                "seen": "503", "numbers": {"status": "503"}, "texts": {"style": "icon"}, "cost": 2,
+            }] if e["profile"] else [],
             "timing": {"totalMs": 1.5}, "verdictJson": '{"why":"rows"}',
         }  # fmt: skip
 
     def do_Reset(self, r: dict[str, Any]) -> dict[str, Any]:
         with self.lock:
             episode = self.requests.setdefault(r["requestId"], f"e{len(self.requests) + 1}")
-            e = self.episodes.setdefault(episode, {"task": r["task"], "seed": r["seed"], "actions": [], "calls": [], "saved": []})
+            e = self.episodes.setdefault(episode, {"task": r["task"], "seed": r["seed"], "profile": r.get("profile", ""), "actions": [], "calls": [], "saved": []})
         if r["task"] == "nope":
             raise Failure("not_found", "task nope is not known", "see ListTasks", "not_found", 404)
         observation = self.observation(e, 0, r["view"])

@@ -87,6 +87,23 @@ def test_options(fake: FakeGym) -> None:
             pommel.PommelEnv(fake.address, **bad)  # type: ignore[arg-type]
 
 
+def test_profile(fake: FakeGym) -> None:
+    env = pommel.PommelEnv(fake.address, task="buy-item", profile="mild")
+    assert not {"perturbed", "perturbations", "profile"} & set(env.reset(seed=1)[0])
+    obs, info = env.reset(seed=1, options={"profile": "rough@0.5"})
+    assert [r["profile"] for r in fake.named("Reset")] == ["mild", "rough@0.5"]
+    assert info["perturbed"] and info["profile"] == "rough@0.5"
+    assert info["perturbations"] == [
+        {
+            "virtual_ms": 1500, "step": 1, "rule": "http.error", "kind": "http.error", "at": 2, "target": "GET /cart",
+            "seen": "503", "settings": {"status": 503, "style": "icon"}, "cost": 2,
+        }
+    ]  # fmt: skip
+    env.reset(seed=1, options={"profile": ""})
+    assert env.last_result is not None and not env.last_result.info.perturbations
+    env.close()
+
+
 def test_other_world(fake: FakeGym) -> None:
     env = pommel.PommelEnv(fake.address, task="a", world="bank")
     with pytest.raises(pommel.InvalidArgument, match="runs world 'shop', not 'bank'"):

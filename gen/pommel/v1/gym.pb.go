@@ -430,7 +430,10 @@ type ResetRequest struct {
 	// Lease to use instead of the server's default, in milliseconds, at most the server's maximum.
 	LeaseMs int64 `protobuf:"varint,8,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
 	// Step limit in place of the task's own; 0 keeps the task's.
-	MaxSteps      int32 `protobuf:"varint,9,opt,name=max_steps,json=maxSteps,proto3" json:"max_steps,omitempty"`
+	MaxSteps int32 `protobuf:"varint,9,opt,name=max_steps,json=maxSteps,proto3" json:"max_steps,omitempty"`
+	// Perturbations of the episode: a profile that the server knows by name, such as rough;
+	// behind it @0.5 sets the strength, @40% how far a training has come. Empty is none.
+	Profile       string `protobuf:"bytes,10,opt,name=profile,proto3" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -526,6 +529,13 @@ func (x *ResetRequest) GetMaxSteps() int32 {
 		return x.MaxSteps
 	}
 	return 0
+}
+
+func (x *ResetRequest) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
 }
 
 type ResetResponse struct {
@@ -2460,7 +2470,12 @@ type Info struct {
 	// The judge's whole verdict with its evidence, as JSON.
 	VerdictJson string `protobuf:"bytes,13,opt,name=verdict_json,json=verdictJson,proto3" json:"verdict_json,omitempty"`
 	// Set when the agent called report_infeasible.
-	Infeasible    bool `protobuf:"varint,14,opt,name=infeasible,proto3" json:"infeasible,omitempty"`
+	Infeasible bool `protobuf:"varint,14,opt,name=infeasible,proto3" json:"infeasible,omitempty"`
+	// Set when something may be in the agent's way in this episode, of the profile `profile`.
+	Perturbed bool   `protobuf:"varint,18,opt,name=perturbed,proto3" json:"perturbed,omitempty"`
+	Profile   string `protobuf:"bytes,19,opt,name=profile,proto3" json:"profile,omitempty"`
+	// What struck since the last step.
+	Perturbations []*Perturbation `protobuf:"bytes,20,rep,name=perturbations,proto3" json:"perturbations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2593,6 +2608,150 @@ func (x *Info) GetInfeasible() bool {
 	return false
 }
 
+func (x *Info) GetPerturbed() bool {
+	if x != nil {
+		return x.Perturbed
+	}
+	return false
+}
+
+func (x *Info) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *Info) GetPerturbations() []*Perturbation {
+	if x != nil {
+		return x.Perturbations
+	}
+	return nil
+}
+
+// Perturbation is something that was put in the agent's way.
+type Perturbation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Page time since the episode began, and the number of the agent's step.
+	VirtualMs int64 `protobuf:"varint,1,opt,name=virtual_ms,json=virtualMs,proto3" json:"virtual_ms,omitempty"`
+	Step      int32 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	// Which rule of the profile struck, and its kind.
+	Rule string `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`
+	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The decision point: the nth request, page or step that the rule was about.
+	At     int32  `protobuf:"varint,5,opt,name=at,proto3" json:"at,omitempty"`
+	Target string `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`
+	// What the agent could see of it.
+	Seen string `protobuf:"bytes,7,opt,name=seen,proto3" json:"seen,omitempty"`
+	// How it was drawn: durations in milliseconds, numbers and words.
+	Numbers map[string]int64  `protobuf:"bytes,8,rep,name=numbers,proto3" json:"numbers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Texts   map[string]string `protobuf:"bytes,9,rep,name=texts,proto3" json:"texts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// By how many steps the episode's limit has grown for it.
+	Cost          int32 `protobuf:"varint,10,opt,name=cost,proto3" json:"cost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Perturbation) Reset() {
+	*x = Perturbation{}
+	mi := &file_pommel_v1_gym_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Perturbation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Perturbation) ProtoMessage() {}
+
+func (x *Perturbation) ProtoReflect() protoreflect.Message {
+	mi := &file_pommel_v1_gym_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Perturbation.ProtoReflect.Descriptor instead.
+func (*Perturbation) Descriptor() ([]byte, []int) {
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Perturbation) GetVirtualMs() int64 {
+	if x != nil {
+		return x.VirtualMs
+	}
+	return 0
+}
+
+func (x *Perturbation) GetStep() int32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Perturbation) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *Perturbation) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Perturbation) GetAt() int32 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *Perturbation) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Perturbation) GetSeen() string {
+	if x != nil {
+		return x.Seen
+	}
+	return ""
+}
+
+func (x *Perturbation) GetNumbers() map[string]int64 {
+	if x != nil {
+		return x.Numbers
+	}
+	return nil
+}
+
+func (x *Perturbation) GetTexts() map[string]string {
+	if x != nil {
+		return x.Texts
+	}
+	return nil
+}
+
+func (x *Perturbation) GetCost() int32 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
 type Stage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2604,7 +2763,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[34]
+	mi := &file_pommel_v1_gym_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2775,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[34]
+	mi := &file_pommel_v1_gym_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2788,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{34}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Stage) GetName() string {
@@ -2666,7 +2825,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[35]
+	mi := &file_pommel_v1_gym_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2678,7 +2837,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[35]
+	mi := &file_pommel_v1_gym_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2691,7 +2850,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{35}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Timing) GetTotalMs() float64 {
@@ -2768,7 +2927,7 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\n" +
 	"screenshot\x18\x04 \x01(\tR\n" +
 	"screenshot\x12\x19\n" +
-	"\bmax_text\x18\x05 \x01(\x05R\amaxText\"\x93\x02\n" +
+	"\bmax_text\x18\x05 \x01(\x05R\amaxText\"\xad\x02\n" +
 	"\fResetRequest\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
 	"\x04seed\x18\x02 \x01(\x03R\x04seed\x12#\n" +
@@ -2779,7 +2938,9 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\x13previous_episode_id\x18\x06 \x01(\tR\x11previousEpisodeId\x12\x17\n" +
 	"\await_ms\x18\a \x01(\x03R\x06waitMs\x12\x19\n" +
 	"\blease_ms\x18\b \x01(\x03R\aleaseMs\x12\x1b\n" +
-	"\tmax_steps\x18\t \x01(\x05R\bmaxSteps\"\xaf\x01\n" +
+	"\tmax_steps\x18\t \x01(\x05R\bmaxSteps\x12\x18\n" +
+	"\aprofile\x18\n" +
+	" \x01(\tR\aprofile\"\xaf\x01\n" +
 	"\rResetResponse\x12\x1d\n" +
 	"\n" +
 	"episode_id\x18\x01 \x01(\tR\tepisodeId\x12 \n" +
@@ -2932,7 +3093,7 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\vActionError\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
-	"\x04call\x18\x03 \x01(\x05R\x04call\"\xb6\x03\n" +
+	"\x04call\x18\x03 \x01(\x05R\x04call\"\xad\x04\n" +
 	"\x04Info\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
 	"\x04seed\x18\x02 \x01(\x03R\x04seed\x12\x18\n" +
@@ -2952,7 +3113,30 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\fverdict_json\x18\r \x01(\tR\vverdictJson\x12\x1e\n" +
 	"\n" +
 	"infeasible\x18\x0e \x01(\bR\n" +
-	"infeasible\"I\n" +
+	"infeasible\x12\x1c\n" +
+	"\tperturbed\x18\x12 \x01(\bR\tperturbed\x12\x18\n" +
+	"\aprofile\x18\x13 \x01(\tR\aprofile\x12=\n" +
+	"\rperturbations\x18\x14 \x03(\v2\x17.pommel.v1.PerturbationR\rperturbations\"\xa9\x03\n" +
+	"\fPerturbation\x12\x1d\n" +
+	"\n" +
+	"virtual_ms\x18\x01 \x01(\x03R\tvirtualMs\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\x05R\x04step\x12\x12\n" +
+	"\x04rule\x18\x03 \x01(\tR\x04rule\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x0e\n" +
+	"\x02at\x18\x05 \x01(\x05R\x02at\x12\x16\n" +
+	"\x06target\x18\x06 \x01(\tR\x06target\x12\x12\n" +
+	"\x04seen\x18\a \x01(\tR\x04seen\x12>\n" +
+	"\anumbers\x18\b \x03(\v2$.pommel.v1.Perturbation.NumbersEntryR\anumbers\x128\n" +
+	"\x05texts\x18\t \x03(\v2\".pommel.v1.Perturbation.TextsEntryR\x05texts\x12\x12\n" +
+	"\x04cost\x18\n" +
+	" \x01(\x05R\x04cost\x1a:\n" +
+	"\fNumbersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a8\n" +
+	"\n" +
+	"TextsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"I\n" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\x01R\x06weight\x12\x14\n" +
@@ -2993,7 +3177,7 @@ func file_pommel_v1_gym_proto_rawDescGZIP() []byte {
 	return file_pommel_v1_gym_proto_rawDescData
 }
 
-var file_pommel_v1_gym_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_pommel_v1_gym_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_pommel_v1_gym_proto_goTypes = []any{
 	(*GetServerRequest)(nil),   // 0: pommel.v1.GetServerRequest
 	(*GetServerResponse)(nil),  // 1: pommel.v1.GetServerResponse
@@ -3029,8 +3213,11 @@ var file_pommel_v1_gym_proto_goTypes = []any{
 	(*Image)(nil),              // 31: pommel.v1.Image
 	(*ActionError)(nil),        // 32: pommel.v1.ActionError
 	(*Info)(nil),               // 33: pommel.v1.Info
-	(*Stage)(nil),              // 34: pommel.v1.Stage
-	(*Timing)(nil),             // 35: pommel.v1.Timing
+	(*Perturbation)(nil),       // 34: pommel.v1.Perturbation
+	(*Stage)(nil),              // 35: pommel.v1.Stage
+	(*Timing)(nil),             // 36: pommel.v1.Timing
+	nil,                        // 37: pommel.v1.Perturbation.NumbersEntry
+	nil,                        // 38: pommel.v1.Perturbation.TextsEntry
 }
 var file_pommel_v1_gym_proto_depIdxs = []int32{
 	4,  // 0: pommel.v1.ListTasksResponse.tasks:type_name -> pommel.v1.Task
@@ -3067,37 +3254,40 @@ var file_pommel_v1_gym_proto_depIdxs = []int32{
 	30, // 31: pommel.v1.Observation.elements:type_name -> pommel.v1.Element
 	32, // 32: pommel.v1.Observation.last_action_error:type_name -> pommel.v1.ActionError
 	31, // 33: pommel.v1.Observation.screenshot:type_name -> pommel.v1.Image
-	34, // 34: pommel.v1.Info.stages:type_name -> pommel.v1.Stage
-	35, // 35: pommel.v1.Info.timing:type_name -> pommel.v1.Timing
-	2,  // 36: pommel.v1.GymService.ListTasks:input_type -> pommel.v1.ListTasksRequest
-	0,  // 37: pommel.v1.GymService.GetServer:input_type -> pommel.v1.GetServerRequest
-	6,  // 38: pommel.v1.GymService.Reset:input_type -> pommel.v1.ResetRequest
-	8,  // 39: pommel.v1.GymService.Step:input_type -> pommel.v1.StepRequest
-	9,  // 40: pommel.v1.GymService.Checkpoint:input_type -> pommel.v1.CheckpointRequest
-	11, // 41: pommel.v1.GymService.Restore:input_type -> pommel.v1.RestoreRequest
-	13, // 42: pommel.v1.GymService.Forget:input_type -> pommel.v1.ForgetRequest
-	16, // 43: pommel.v1.GymService.Observe:input_type -> pommel.v1.ObserveRequest
-	18, // 44: pommel.v1.GymService.GetEpisode:input_type -> pommel.v1.GetEpisodeRequest
-	20, // 45: pommel.v1.GymService.Heartbeat:input_type -> pommel.v1.HeartbeatRequest
-	22, // 46: pommel.v1.GymService.Close:input_type -> pommel.v1.CloseRequest
-	24, // 47: pommel.v1.GymService.Session:input_type -> pommel.v1.SessionRequest
-	3,  // 48: pommel.v1.GymService.ListTasks:output_type -> pommel.v1.ListTasksResponse
-	1,  // 49: pommel.v1.GymService.GetServer:output_type -> pommel.v1.GetServerResponse
-	7,  // 50: pommel.v1.GymService.Reset:output_type -> pommel.v1.ResetResponse
-	15, // 51: pommel.v1.GymService.Step:output_type -> pommel.v1.StepResponse
-	10, // 52: pommel.v1.GymService.Checkpoint:output_type -> pommel.v1.CheckpointResponse
-	12, // 53: pommel.v1.GymService.Restore:output_type -> pommel.v1.RestoreResponse
-	14, // 54: pommel.v1.GymService.Forget:output_type -> pommel.v1.ForgetResponse
-	17, // 55: pommel.v1.GymService.Observe:output_type -> pommel.v1.ObserveResponse
-	19, // 56: pommel.v1.GymService.GetEpisode:output_type -> pommel.v1.GetEpisodeResponse
-	21, // 57: pommel.v1.GymService.Heartbeat:output_type -> pommel.v1.HeartbeatResponse
-	23, // 58: pommel.v1.GymService.Close:output_type -> pommel.v1.CloseResponse
-	25, // 59: pommel.v1.GymService.Session:output_type -> pommel.v1.SessionResponse
-	48, // [48:60] is the sub-list for method output_type
-	36, // [36:48] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	35, // 34: pommel.v1.Info.stages:type_name -> pommel.v1.Stage
+	36, // 35: pommel.v1.Info.timing:type_name -> pommel.v1.Timing
+	34, // 36: pommel.v1.Info.perturbations:type_name -> pommel.v1.Perturbation
+	37, // 37: pommel.v1.Perturbation.numbers:type_name -> pommel.v1.Perturbation.NumbersEntry
+	38, // 38: pommel.v1.Perturbation.texts:type_name -> pommel.v1.Perturbation.TextsEntry
+	2,  // 39: pommel.v1.GymService.ListTasks:input_type -> pommel.v1.ListTasksRequest
+	0,  // 40: pommel.v1.GymService.GetServer:input_type -> pommel.v1.GetServerRequest
+	6,  // 41: pommel.v1.GymService.Reset:input_type -> pommel.v1.ResetRequest
+	8,  // 42: pommel.v1.GymService.Step:input_type -> pommel.v1.StepRequest
+	9,  // 43: pommel.v1.GymService.Checkpoint:input_type -> pommel.v1.CheckpointRequest
+	11, // 44: pommel.v1.GymService.Restore:input_type -> pommel.v1.RestoreRequest
+	13, // 45: pommel.v1.GymService.Forget:input_type -> pommel.v1.ForgetRequest
+	16, // 46: pommel.v1.GymService.Observe:input_type -> pommel.v1.ObserveRequest
+	18, // 47: pommel.v1.GymService.GetEpisode:input_type -> pommel.v1.GetEpisodeRequest
+	20, // 48: pommel.v1.GymService.Heartbeat:input_type -> pommel.v1.HeartbeatRequest
+	22, // 49: pommel.v1.GymService.Close:input_type -> pommel.v1.CloseRequest
+	24, // 50: pommel.v1.GymService.Session:input_type -> pommel.v1.SessionRequest
+	3,  // 51: pommel.v1.GymService.ListTasks:output_type -> pommel.v1.ListTasksResponse
+	1,  // 52: pommel.v1.GymService.GetServer:output_type -> pommel.v1.GetServerResponse
+	7,  // 53: pommel.v1.GymService.Reset:output_type -> pommel.v1.ResetResponse
+	15, // 54: pommel.v1.GymService.Step:output_type -> pommel.v1.StepResponse
+	10, // 55: pommel.v1.GymService.Checkpoint:output_type -> pommel.v1.CheckpointResponse
+	12, // 56: pommel.v1.GymService.Restore:output_type -> pommel.v1.RestoreResponse
+	14, // 57: pommel.v1.GymService.Forget:output_type -> pommel.v1.ForgetResponse
+	17, // 58: pommel.v1.GymService.Observe:output_type -> pommel.v1.ObserveResponse
+	19, // 59: pommel.v1.GymService.GetEpisode:output_type -> pommel.v1.GetEpisodeResponse
+	21, // 60: pommel.v1.GymService.Heartbeat:output_type -> pommel.v1.HeartbeatResponse
+	23, // 61: pommel.v1.GymService.Close:output_type -> pommel.v1.CloseResponse
+	25, // 62: pommel.v1.GymService.Session:output_type -> pommel.v1.SessionResponse
+	51, // [51:63] is the sub-list for method output_type
+	39, // [39:51] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_pommel_v1_gym_proto_init() }
@@ -3132,7 +3322,7 @@ func file_pommel_v1_gym_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pommel_v1_gym_proto_rawDesc), len(file_pommel_v1_gym_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -89,6 +89,7 @@ func resetSchema() object {
 			"seed":       object{"type": "integer", "minimum": 0, "description": "Chooses the task's parameters; without it a random one of the training split."},
 			"episode_id": object{"type": "string", "maxLength": 255, "description": "What state should call the episode; over a socket only."},
 			"max_steps":  object{"type": "integer", "minimum": 0, "description": "Step limit in place of the task's own."},
+			"profile":    typed("string", "Perturbations of the episode: a profile that the server knows by name, such as rough or rough@0.5."),
 			"elements":   typed("boolean", "Observations hold elements."),
 			"html":       typed("boolean", "Observations hold html."),
 			"axtree":     typed("boolean", "Observations hold the accessibility tree."),

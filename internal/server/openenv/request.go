@@ -19,7 +19,7 @@ type resetArgs struct {
 
 // resetFields are the members of a reset, in the order of the documentation.
 var resetFields = []string{
-	"task", "seed", "episode_id", "max_steps", "elements", "html", "axtree", "screenshot", "max_text", "client", "request_id",
+	"task", "seed", "episode_id", "max_steps", "profile", "elements", "html", "axtree", "screenshot", "max_text", "client", "request_id",
 }
 
 // readReset reads the arguments of a reset and fills in what they leave open.
@@ -28,6 +28,7 @@ func (h *Handler) readReset(data json.RawMessage) (resetArgs, error) {
 	a := resetArgs{name: f.text("episode_id")}
 	a.Task, a.Seed, a.Client = f.text("task"), f.number("seed"), f.text("client")
 	a.MaxSteps, a.RequestID = int(f.number("max_steps")), f.text("request_id")
+	a.Profile = f.text("profile")
 	a.View = gym.View{
 		Elements: f.flag("elements"), HTML: f.flag("html"), AXTree: f.flag("axtree"),
 		Screenshot: f.text("screenshot"), MaxText: int(f.number("max_text")),

@@ -30,7 +30,7 @@ from .errors import (
 from .registration import make, make_vec, register_envs, register_tasks
 from .server import Server, serve
 from .session import Session
-from .types import Info, Observation, Result, Screenshot, ServerInfo, Task, View
+from .types import Info, Observation, Perturbation, Result, Screenshot, ServerInfo, Task, View
 
 __version__ = "0.1.0"
 
@@ -46,6 +46,7 @@ __all__ = [
     "LeaseExpired",
     "NotFound",
     "Observation",
+    "Perturbation",
     "PommelEnv",
     "PommelError",
     "ResourceExhausted",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import io
 from typing import Any, SupportsFloat
 
@@ -40,7 +41,8 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
     ======================  ==================================================================
 
     ``info`` is for the trainer: task, seed, split, success, potential, stages, collateral,
-    observation_hash, infeasible, messages, notes, void. Everything of the last answer,
+    observation_hash, infeasible, messages, notes, perturbed, profile, perturbations (what was
+    put in the agent's way since the last step), void. Everything of the last answer,
     with timing and the judge's verdict, stands in `last_result`.
 
     A fault of the infrastructure raises `pommel.InfrastructureError`; it is never a reward.
@@ -56,6 +58,8 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
         viewport: Size of the world's browser window; needed for the screenshot's space.
         max_text: Bound of the text in bytes; 0 is the server's default.
         max_steps: Step limit in place of the task's own; 0 keeps the task's.
+        profile: What is in the agent's way: a profile of perturbations that the server knows by
+            name, such as "rough" or "rough@0.5" (half its strength); "" is nothing.
         render_mode: "rgb_array" or None.
         wait: Seconds to wait for a free world; None is the server's default.
         lease: Seconds that this caller may be silent; None is the server's default.
@@ -82,6 +86,7 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
         viewport: tuple[int, int] = (1280, 720),
         max_text: int = 0,
         max_steps: int = 0,
+        profile: str = "",
         render_mode: str | None = None,
         wait: float | None = None,
         lease: float | None = None,
@@ -104,6 +109,7 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
         self.on_lost = on_lost
         self._elements, self._html, self._screenshot = elements, html, screenshot
         self._max_steps, self._wait, self._lease = max_steps, wait, lease
+        self.profile = profile
         view = View(elements=elements, html=html, screenshot="png" if screenshot else "", max_text=max_text)
         client = Client(address, token=token, timeout=timeout, retries=retries, ssl_context=ssl_context)
         self.session = Session(client, view=view, name=name, heartbeat=heartbeat)
@@ -135,21 +141,23 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
 
         Args:
             seed: Seed of the episode. None draws one of the split, repeatably after a reset with a seed.
-            options: "task" chooses the task of this episode, "max_steps" its step limit.
+            options: "task" chooses the task of this episode, "max_steps" its step limit,
+                "profile" its perturbations.
         """
         super().reset(seed=seed)
         options = options or {}
-        unknown = set(options) - {"task", "max_steps"}
+        unknown = set(options) - {"task", "max_steps", "profile"}
         if unknown:
-            raise InvalidArgument(f"reset has no options {sorted(unknown)}", "it takes task and max_steps")
+            raise InvalidArgument(f"reset has no options {sorted(unknown)}", "it takes task, max_steps and profile")
         self._check_world()
         task = options.get("task") or self.task or self._draw_task()
         episode_seed = self._draw_seed() if seed is None else int(seed)
         max_steps = int(options.get("max_steps", self._max_steps))
+        profile = str(options.get("profile", self.profile))
         for attempt in range(1, _LOST_RESETS + 1):
             try:
                 result = self.session.reset(
-                    task, episode_seed, wait=self._wait, lease=self._lease, max_steps=max_steps
+                    task, episode_seed, wait=self._wait, lease=self._lease, max_steps=max_steps, profile=profile
                 )
                 break
             except InfrastructureError:
@@ -278,6 +286,9 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
             "infeasible": i.infeasible,
             "messages": list(i.messages),
             "notes": list(i.notes),
+            "perturbed": i.perturbed,
+            "profile": i.profile,
+            "perturbations": [dataclasses.asdict(p) for p in i.perturbations],
             "void": False,
         }
 

@@ -53,7 +53,14 @@ class Session:
         self._lost: PommelError | None = None
 
     def reset(
-        self, task: str, seed: int = 0, *, wait: float | None = None, lease: float | None = None, max_steps: int = 0
+        self,
+        task: str,
+        seed: int = 0,
+        *,
+        wait: float | None = None,
+        lease: float | None = None,
+        max_steps: int = 0,
+        profile: str = "",
     ) -> Result:
         """Start an episode, and close the one before it.
 
@@ -63,6 +70,8 @@ class Session:
             wait: Seconds to wait for a free world; None is the server's default, 0 not at all.
             lease: Seconds that this caller may be silent; None is the server's default.
             max_steps: Step limit in place of the task's own; 0 keeps the task's.
+            profile: What is in the agent's way: a profile of perturbations that the server knows
+                by name, such as "rough" or "rough@0.5"; "" is nothing.
         """
         self._stop_beat()
         answer = self.client.call(
@@ -77,6 +86,7 @@ class Session:
                 "waitMs": 0 if wait is None else max(1, int(wait * 1000)) if wait > 0 else -1,
                 "leaseMs": 0 if lease is None else max(1, int(lease * 1000)),
                 "maxSteps": max_steps,
+                "profile": profile,
             },
         )
         self.episode_id, self.instruction = answer.get("episodeId", ""), answer.get("instruction", "")

@@ -97,6 +97,42 @@ def _screenshot(s: dict[str, Any]) -> Screenshot:
 
 
 @dataclass(frozen=True)
+class Perturbation:
+    """Something that was put in the agent's way; for the trainer, like all of `Info`."""
+
+    # Page time since the episode began, and the number of the agent's step.
+    virtual_ms: int
+    step: int
+    # Which rule of the profile struck, and its kind.
+    rule: str
+    kind: str
+    # The decision point: the nth request, page or step that the rule was about.
+    at: int
+    target: str
+    # What the agent could see of it.
+    seen: str
+    # How it was drawn: durations in milliseconds, numbers and words.
+    settings: dict[str, int | str]
+    # By how many steps the episode's limit has grown for it.
+    cost: int
+
+    @classmethod
+    def from_json(cls, p: dict[str, Any]) -> Perturbation:
+        numbers: dict[str, int | str] = {k: int(v) for k, v in p.get("numbers", {}).items()}
+        return cls(
+            virtual_ms=int(p.get("virtualMs", 0)),
+            step=int(p.get("step", 0)),
+            rule=p.get("rule", ""),
+            kind=p.get("kind", ""),
+            at=int(p.get("at", 0)),
+            target=p.get("target", ""),
+            seen=p.get("seen", ""),
+            settings=numbers | p.get("texts", {}),
+            cost=int(p.get("cost", 0)),
+        )
+
+
+@dataclass(frozen=True)
 class Info:
     """The trainer's part of a result; never show it to the agent."""
 
@@ -120,6 +156,11 @@ class Info:
     # Where the wall time of the call went: total_ms, act_ms, observe_ms, judge_ms, reset_ms.
     timing: dict[str, float]
     verdict_json: str
+    # Whether something may be in the agent's way in this episode, of which profile, and what
+    # struck since the last step.
+    perturbed: bool
+    profile: str
+    perturbations: list[Perturbation]
 
     @property
     def verdict(self) -> Any:
@@ -148,6 +189,9 @@ class Info:
                 f"{k}_ms": float(timing.get(f"{k}Ms", 0)) for k in ("total", "act", "observe", "judge", "reset")
             },
             verdict_json=i.get("verdictJson", ""),
+            perturbed=i.get("perturbed", False),
+            profile=i.get("profile", ""),
+            perturbations=[Perturbation.from_json(p) for p in i.get("perturbations", ())],
         )
 
 

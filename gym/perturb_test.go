@@ -1,0 +1,103 @@
+package gym
+
+import (
+	"context"
+	"testing"
+)
+
+// played is an episode of the task's script under a profile, as far as it goes.
+type played struct {
+	first  *Result
+	chain  string
+	struck []PerturbationEvent
+}
+
+func playUnder(t *testing.T, g *Gym, task, profile string, seed int64) played {
+	t.Helper()
+	ctx := testContext(t)
+	env := g.NewEnv()
+	defer env.Close()
+	first, err := env.Reset(ctx, Request{Task: task, Seed: seed, Profile: profile})
+	if err != nil {
+		t.Fatalf("%s: %v", profile, err)
+	}
+	p := played{first: first, chain: first.Info.ObservationHash, struck: first.Info.Perturbations}
+	var lost error
+	// The script gives up where something is in its way.
+	_ = env.Oracle(ctx, func(ctx context.Context, text string) (*Result, error) {
+		res, err := env.Step(ctx, text)
+		if err != nil {
+			lost = err
+			return nil, err
+		}
+		p.chain = res.Info.ObservationHash
+		p.struck = append(p.struck, res.Info.Perturbations...)
+		return res, nil
+	})
+	if lost != nil && ErrorKind(lost) != EpisodeOver {
+		t.Fatal(lost)
+	}
+	return p
+}
+
+// openOne opens the shop with one world, so that all episodes are in the same.
+func openOne(t *testing.T) *Gym {
+	t.Helper()
+	g, err := Open(testContext(t), Options{World: "shop", Worlds: 1, Traces: "off"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func TestStrengthZeroIsNoProfile(t *testing.T) {
+	t.Parallel()
+	g := openOne(t)
+	for seed := range int64(2) {
+		none := playUnder(t, g, "buy-item", "", seed)
+		for _, profile := range []string{"none", "calm", "rough@0", "hostile@0"} {
+			p := playUnder(t, g, "buy-item", profile, seed)
+			if p.chain != none.chain || p.first.Info.Perturbed || p.first.Instruction != none.first.Instruction {
+				t.Errorf("seed %d under %s: chain %.12s, perturbed %v; without a profile %.12s", seed, profile, p.chain, p.first.Info.Perturbed, none.chain)
+			}
+		}
+	}
+}
+
+func TestPerturbedEpisodesAreRepeatable(t *testing.T) {
+	t.Parallel()
+	g := openOne(t)
+	strikes := 0
+	for seed := range int64(3) {
+		one := playUnder(t, g, "buy-with-coupon", "hostile", seed)
+		two := playUnder(t, g, "buy-with-coupon", "hostile", seed)
+		if one.chain != two.chain {
+			t.Errorf("seed %d: chains %.12s and %.12s; struck %v and %v", seed, one.chain, two.chain, one.struck, two.struck)
+		}
+		if !one.first.Info.Perturbed || one.first.Info.Profile != "hostile" {
+			t.Errorf("seed %d: perturbed %v, profile %q", seed, one.first.Info.Perturbed, one.first.Info.Profile)
+		}
+		strikes += len(one.struck)
+	}
+	if strikes == 0 {
+		t.Error("nothing struck")
+	}
+}
+
+func TestCallersNameNoFiles(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	table := g.Sessions(SessionLimits{})
+	defer table.Close()
+	for _, profile := range []string{"/etc/passwd", "./p.yaml", "../rough.yaml", "p.yml@0.5", "nope"} {
+		_, err := table.Reset(testContext(t), SessionRequest{Request: Request{Task: "buy-item", Profile: profile}})
+		if ErrorKind(err) != InvalidArgument {
+			t.Errorf("%s: %v", profile, err)
+		}
+	}
+}
