@@ -227,9 +227,11 @@ func (g *Gym) Close() error {
 
 // Describe tells what is open.
 func (g *Gym) Describe() Description {
+	b := g.spec.Browser
 	return Description{
 		Version: version.String(), World: g.spec.Name, WorldTitle: g.spec.Title, Driver: g.driver, Image: g.image.ID(),
 		Worlds: g.worlds, Free: min(g.pool.Stats().Ready, g.worlds-len(g.seats)),
+		Viewport: Viewport{Width: b.Viewport.Width, Height: b.Viewport.Height, Scale: b.Scale},
 	}
 }
 

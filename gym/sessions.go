@@ -58,4 +58,13 @@ type Description struct {
 	Worlds int
 	Free   int
 	Lease  time.Duration
+	// Viewport is the browser's window.
+	Viewport Viewport
+}
+
+// Viewport is the window of a world's browser: its size in CSS pixels, and image pixels per
+// CSS pixel in screenshots.
+type Viewport struct {
+	Width, Height int
+	Scale         float64
 }

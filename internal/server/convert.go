@@ -239,5 +239,6 @@ func fromDescription(d gym.Description) *pommelv1.GetServerResponse {
 	return &pommelv1.GetServerResponse{
 		Version: d.Version, World: d.World, WorldTitle: wire.Valid(d.WorldTitle), Driver: d.Driver,
 		Worlds: int32(d.Worlds), FreeWorlds: int32(d.Free), LeaseMs: d.Lease.Milliseconds(),
+		Viewport: &pommelv1.Viewport{Width: int32(d.Viewport.Width), Height: int32(d.Viewport.Height), Scale: d.Viewport.Scale},
 	}
 }

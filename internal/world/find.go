@@ -31,7 +31,7 @@ func Find(name string) (string, error) {
 }
 
 // Places are the folders in which worlds are looked for by name: those of POMMEL_WORLDS,
-// ./worlds, worlds beside the program, and worlds at the root of the module around the
+// ./worlds, worlds beside the program or where it was installed, and worlds at the root of the module around the
 // working folder (for tests).
 func Places() []string {
 	var out []string
@@ -42,7 +42,8 @@ func Places() []string {
 	}
 	out = append(out, "worlds")
 	if exe, err := os.Executable(); err == nil {
-		out = append(out, filepath.Join(filepath.Dir(exe), "worlds"), filepath.Join(filepath.Dir(exe), "..", "worlds"))
+		dir := filepath.Dir(exe)
+		out = append(out, filepath.Join(dir, "worlds"), filepath.Join(dir, "..", "worlds"), filepath.Join(dir, "..", "share", "pommel", "worlds"))
 	}
 	if dir, err := os.Getwd(); err == nil {
 		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {

@@ -61,6 +61,7 @@ class FakeGym:
         self.size = (64, 48)
         self.text = "page {n} \u6f22 \U0001f600"
         self.lease_ms = 60_000
+        self.lose_resets = 0
         fake = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -127,7 +128,8 @@ class FakeGym:
         return getattr(self, "do_" + name)(r)
 
     def do_GetServer(self, r: dict[str, Any]) -> dict[str, Any]:
-        return {"version": "v1", "world": "shop", "worlds": 2, "freeWorlds": 1, "leaseMs": str(self.lease_ms)}
+        return {"version": "v1", "world": "shop", "worlds": 2, "freeWorlds": 1, "leaseMs": str(self.lease_ms),
+                "viewport": {"width": self.size[0], "height": self.size[1], "scale": 1}}  # fmt: skip
 
     def do_ListTasks(self, r: dict[str, Any]) -> dict[str, Any]:
         tasks = [
@@ -166,6 +168,9 @@ class FakeGym:
 
     def do_Reset(self, r: dict[str, Any]) -> dict[str, Any]:
         with self.lock:
+            if self.lose_resets > 0:
+                self.lose_resets -= 1
+                raise Failure("world_lost", "no world starts")
             episode = self.requests.setdefault(r["requestId"], f"e{len(self.requests) + 1}")
             e = self.episodes.setdefault(episode, {"task": r["task"], "seed": r["seed"], "profile": r.get("profile", ""), "actions": [], "calls": [], "saved": []})
         if r["task"] == "nope":

@@ -50,7 +50,7 @@ def test_serve(binary: str) -> None:
     with pommel.serve("shop", 3, binary=binary, lease=90, args=["--log"]) as server:
         assert server.address == "http://127.0.0.1:1" and "warming up" in server.log
         assert server.ready["argv"] == [
-            "serve", "--json", "--addr", "127.0.0.1:0", "--world", "shop", "--worlds", "3", "--drain", "0s", "--lease", "90s", "--log",
+            "serve", "--json", "--addr", "127.0.0.1:0", "--worlds", "3", "--world", "shop", "--drain", "0s", "--lease", "90s", "--log",
         ]  # fmt: skip
     assert ended(server.ready["pid"])
     server.close()
@@ -68,6 +68,7 @@ def test_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
         pommel.serve(binary="/nonexistent/pommel")
     monkeypatch.delenv("POMMEL_BIN", raising=False)
     monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr("pommel.discover._checkout", lambda: "")
     with pytest.raises(pommel.NotFound, match="POMMEL_BIN"):
         pommel.serve()
 

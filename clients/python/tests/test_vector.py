@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import gymnasium
+import gymnasium.wrappers.vector
 import numpy as np
 import pytest
 from fake import Failure, FakeGym
@@ -148,3 +149,73 @@ def test_make_vec(fake: FakeGym) -> None:
         assert isinstance(envs.unwrapped, PommelVectorEnv)
         assert envs.reset(seed=3)[0]["goal"] == ("Buy it.", "Buy it.")
         envs.close()
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_failing_reset_is_masked_and_tried_again(fake: FakeGym, mode: AutoresetMode) -> None:
+    envs = make(fake, 2, autoreset_mode=mode)
+    envs.reset(seed=0)
+    same = mode == AutoresetMode.SAME_STEP
+    fake.fail = lost
+    fake.lose_resets = 6  # of environment 0: two resets, each tried three times
+    seen = []
+    for action in ("die()", "noop()", "noop()", "noop()"):
+        obs, reward, terminated, truncated, infos = envs.step([action, "noop()"])
+        seen.append((infos["void"][0], math.isnan(reward[0]), truncated[0], terminated[0]))
+        if same and seen[-1][0]:
+            assert infos["final_info"]["void"][0] and infos["final_obs"][0]["text"].startswith("page 0")
+        assert not infos["void"][1] or terminated[1]
+    masked = (True, True, True, False)
+    # NEXT_STEP: the lost step and two failing resets; then a reset. SAME_STEP: the lost step and two with no episode to act on.
+    assert seen == [masked, masked, masked, (False, False, False, False)]
+    envs.close()
+
+
+def test_server_that_has_gone_is_an_exception(fake: FakeGym) -> None:
+    envs = make(fake, 2)
+    envs.reset(seed=0)
+    fake.fail = lost
+    fake.lose_resets = 1000
+    assert all(envs.step(["die()"] * 2)[4]["void"])
+    for _ in range(2):
+        with pytest.raises(pommel.WorldLost, match="no world starts"):
+            envs.step(["noop()"] * 2)
+    fake.lose_resets = 0
+    obs, _, _, _, infos = envs.step(["noop()"] * 2)
+    assert pages(obs) == ["page 0"] * 2 and not any(infos["void"])
+    envs.close()
+
+
+def test_failed_answer_does_not_lose_the_others(fake: FakeGym) -> None:
+    def fail(action: str) -> None:
+        if action == "bad()":
+            raise Failure("invalid_argument", "bad", "", "invalid_argument", 400)
+
+    fake.fail = fail
+    envs = make(fake, 3, batch_size=3)
+    envs.async_reset(seed=0)
+    envs.recv()
+    envs.send(["noop()", "bad()", "noop()"], [0, 1, 2])
+    with pytest.raises(pommel.InvalidArgument, match="bad"):
+        envs.recv()
+    envs.send(["noop()"], [1])
+    obs, _, _, _, infos = envs.recv()
+    assert list(infos["env_id"]) == [0, 1, 2] and pages(obs) == ["page 1"] * 3
+    envs.close()
+
+
+def test_wrappers_of_gymnasium(fake: FakeGym) -> None:
+    envs = gymnasium.wrappers.vector.RecordEpisodeStatistics(make(fake, 2))
+    envs.reset(seed=0)
+    for _ in range(3):
+        infos = envs.step(("noop()", "noop()"))[4]
+    assert list(infos["episode"]["r"]) == [1.0, 1.0] and list(infos["episode"]["l"]) == [3, 3]
+    envs.close()
+
+
+def test_picture_size_comes_from_the_server(fake: FakeGym) -> None:
+    fake.size = (64, 48)
+    envs = PommelVectorEnv(2, fake.address, task="buy-item", screenshot=True)
+    obs, _ = envs.reset(seed=0)
+    assert obs["screenshot"].shape == (2, 48, 64, 3) and obs in envs.observation_space
+    envs.close()

@@ -69,8 +69,10 @@ type GetServerResponse struct {
 	Worlds     int32 `protobuf:"varint,4,opt,name=worlds,proto3" json:"worlds,omitempty"`
 	FreeWorlds int32 `protobuf:"varint,5,opt,name=free_worlds,json=freeWorlds,proto3" json:"free_worlds,omitempty"`
 	// Lease in milliseconds: how long a caller may be silent.
-	LeaseMs       int64  `protobuf:"varint,6,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
-	Driver        string `protobuf:"bytes,7,opt,name=driver,proto3" json:"driver,omitempty"`
+	LeaseMs int64  `protobuf:"varint,6,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	Driver  string `protobuf:"bytes,7,opt,name=driver,proto3" json:"driver,omitempty"`
+	// The browser's window in CSS pixels, and image pixels per CSS pixel in screenshots.
+	Viewport      *Viewport `protobuf:"bytes,8,opt,name=viewport,proto3" json:"viewport,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -154,6 +156,73 @@ func (x *GetServerResponse) GetDriver() string {
 	return ""
 }
 
+func (x *GetServerResponse) GetViewport() *Viewport {
+	if x != nil {
+		return x.Viewport
+	}
+	return nil
+}
+
+type Viewport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Width         int32                  `protobuf:"varint,1,opt,name=width,proto3" json:"width,omitempty"`
+	Height        int32                  `protobuf:"varint,2,opt,name=height,proto3" json:"height,omitempty"`
+	Scale         float64                `protobuf:"fixed64,3,opt,name=scale,proto3" json:"scale,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Viewport) Reset() {
+	*x = Viewport{}
+	mi := &file_pommel_v1_gym_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Viewport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Viewport) ProtoMessage() {}
+
+func (x *Viewport) ProtoReflect() protoreflect.Message {
+	mi := &file_pommel_v1_gym_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Viewport.ProtoReflect.Descriptor instead.
+func (*Viewport) Descriptor() ([]byte, []int) {
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Viewport) GetWidth() int32 {
+	if x != nil {
+		return x.Width
+	}
+	return 0
+}
+
+func (x *Viewport) GetHeight() int32 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *Viewport) GetScale() float64 {
+	if x != nil {
+		return x.Scale
+	}
+	return 0
+}
+
 type ListTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty means all. Otherwise train, validation or test.
@@ -166,7 +235,7 @@ type ListTasksRequest struct {
 
 func (x *ListTasksRequest) Reset() {
 	*x = ListTasksRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[2]
+	mi := &file_pommel_v1_gym_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -178,7 +247,7 @@ func (x *ListTasksRequest) String() string {
 func (*ListTasksRequest) ProtoMessage() {}
 
 func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[2]
+	mi := &file_pommel_v1_gym_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -191,7 +260,7 @@ func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTasksRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{2}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListTasksRequest) GetSplit() string {
@@ -217,7 +286,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[3]
+	mi := &file_pommel_v1_gym_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -229,7 +298,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[3]
+	mi := &file_pommel_v1_gym_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -242,7 +311,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{3}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListTasksResponse) GetTasks() []*Task {
@@ -266,7 +335,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[4]
+	mi := &file_pommel_v1_gym_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -278,7 +347,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[4]
+	mi := &file_pommel_v1_gym_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -291,7 +360,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{4}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Task) GetId() string {
@@ -352,7 +421,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[5]
+	mi := &file_pommel_v1_gym_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -364,7 +433,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[5]
+	mi := &file_pommel_v1_gym_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -377,7 +446,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{5}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *View) GetElements() bool {
@@ -440,7 +509,7 @@ type ResetRequest struct {
 
 func (x *ResetRequest) Reset() {
 	*x = ResetRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[6]
+	mi := &file_pommel_v1_gym_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -452,7 +521,7 @@ func (x *ResetRequest) String() string {
 func (*ResetRequest) ProtoMessage() {}
 
 func (x *ResetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[6]
+	mi := &file_pommel_v1_gym_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -465,7 +534,7 @@ func (x *ResetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetRequest.ProtoReflect.Descriptor instead.
 func (*ResetRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{6}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ResetRequest) GetTask() string {
@@ -550,7 +619,7 @@ type ResetResponse struct {
 
 func (x *ResetResponse) Reset() {
 	*x = ResetResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[7]
+	mi := &file_pommel_v1_gym_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -562,7 +631,7 @@ func (x *ResetResponse) String() string {
 func (*ResetResponse) ProtoMessage() {}
 
 func (x *ResetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[7]
+	mi := &file_pommel_v1_gym_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -575,7 +644,7 @@ func (x *ResetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetResponse.ProtoReflect.Descriptor instead.
 func (*ResetResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{7}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ResetResponse) GetEpisodeId() string {
@@ -622,7 +691,7 @@ type StepRequest struct {
 
 func (x *StepRequest) Reset() {
 	*x = StepRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[8]
+	mi := &file_pommel_v1_gym_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +703,7 @@ func (x *StepRequest) String() string {
 func (*StepRequest) ProtoMessage() {}
 
 func (x *StepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[8]
+	mi := &file_pommel_v1_gym_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +716,7 @@ func (x *StepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepRequest.ProtoReflect.Descriptor instead.
 func (*StepRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{8}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StepRequest) GetEpisodeId() string {
@@ -689,7 +758,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[9]
+	mi := &file_pommel_v1_gym_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -701,7 +770,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[9]
+	mi := &file_pommel_v1_gym_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -714,7 +783,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{9}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CheckpointRequest) GetEpisodeId() string {
@@ -740,7 +809,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[10]
+	mi := &file_pommel_v1_gym_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +821,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[10]
+	mi := &file_pommel_v1_gym_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +834,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{10}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CheckpointResponse) GetCheckpointId() string {
@@ -787,7 +856,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[11]
+	mi := &file_pommel_v1_gym_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +868,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[11]
+	mi := &file_pommel_v1_gym_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +881,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{11}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RestoreRequest) GetEpisodeId() string {
@@ -848,7 +917,7 @@ type RestoreResponse struct {
 
 func (x *RestoreResponse) Reset() {
 	*x = RestoreResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[12]
+	mi := &file_pommel_v1_gym_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -860,7 +929,7 @@ func (x *RestoreResponse) String() string {
 func (*RestoreResponse) ProtoMessage() {}
 
 func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[12]
+	mi := &file_pommel_v1_gym_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -873,7 +942,7 @@ func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
 func (*RestoreResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{12}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RestoreResponse) GetStep() int32 {
@@ -907,7 +976,7 @@ type ForgetRequest struct {
 
 func (x *ForgetRequest) Reset() {
 	*x = ForgetRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[13]
+	mi := &file_pommel_v1_gym_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +988,7 @@ func (x *ForgetRequest) String() string {
 func (*ForgetRequest) ProtoMessage() {}
 
 func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[13]
+	mi := &file_pommel_v1_gym_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +1001,7 @@ func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
 func (*ForgetRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{13}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ForgetRequest) GetEpisodeId() string {
@@ -957,7 +1026,7 @@ type ForgetResponse struct {
 
 func (x *ForgetResponse) Reset() {
 	*x = ForgetResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[14]
+	mi := &file_pommel_v1_gym_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -969,7 +1038,7 @@ func (x *ForgetResponse) String() string {
 func (*ForgetResponse) ProtoMessage() {}
 
 func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[14]
+	mi := &file_pommel_v1_gym_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -982,7 +1051,7 @@ func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
 func (*ForgetResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{14}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{15}
 }
 
 type StepResponse struct {
@@ -1000,7 +1069,7 @@ type StepResponse struct {
 
 func (x *StepResponse) Reset() {
 	*x = StepResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[15]
+	mi := &file_pommel_v1_gym_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1081,7 @@ func (x *StepResponse) String() string {
 func (*StepResponse) ProtoMessage() {}
 
 func (x *StepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[15]
+	mi := &file_pommel_v1_gym_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1094,7 @@ func (x *StepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepResponse.ProtoReflect.Descriptor instead.
 func (*StepResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{15}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StepResponse) GetStep() int32 {
@@ -1080,7 +1149,7 @@ type ObserveRequest struct {
 
 func (x *ObserveRequest) Reset() {
 	*x = ObserveRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[16]
+	mi := &file_pommel_v1_gym_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1161,7 @@ func (x *ObserveRequest) String() string {
 func (*ObserveRequest) ProtoMessage() {}
 
 func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[16]
+	mi := &file_pommel_v1_gym_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1174,7 @@ func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveRequest.ProtoReflect.Descriptor instead.
 func (*ObserveRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{16}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ObserveRequest) GetEpisodeId() string {
@@ -1131,7 +1200,7 @@ type ObserveResponse struct {
 
 func (x *ObserveResponse) Reset() {
 	*x = ObserveResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[17]
+	mi := &file_pommel_v1_gym_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1212,7 @@ func (x *ObserveResponse) String() string {
 func (*ObserveResponse) ProtoMessage() {}
 
 func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[17]
+	mi := &file_pommel_v1_gym_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1225,7 @@ func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveResponse.ProtoReflect.Descriptor instead.
 func (*ObserveResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{17}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ObserveResponse) GetObservation() *Observation {
@@ -1175,7 +1244,7 @@ type GetEpisodeRequest struct {
 
 func (x *GetEpisodeRequest) Reset() {
 	*x = GetEpisodeRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[18]
+	mi := &file_pommel_v1_gym_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1256,7 @@ func (x *GetEpisodeRequest) String() string {
 func (*GetEpisodeRequest) ProtoMessage() {}
 
 func (x *GetEpisodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[18]
+	mi := &file_pommel_v1_gym_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1269,7 @@ func (x *GetEpisodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEpisodeRequest.ProtoReflect.Descriptor instead.
 func (*GetEpisodeRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{18}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetEpisodeRequest) GetEpisodeId() string {
@@ -1229,7 +1298,7 @@ type GetEpisodeResponse struct {
 
 func (x *GetEpisodeResponse) Reset() {
 	*x = GetEpisodeResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[19]
+	mi := &file_pommel_v1_gym_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1241,7 +1310,7 @@ func (x *GetEpisodeResponse) String() string {
 func (*GetEpisodeResponse) ProtoMessage() {}
 
 func (x *GetEpisodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[19]
+	mi := &file_pommel_v1_gym_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1254,7 +1323,7 @@ func (x *GetEpisodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEpisodeResponse.ProtoReflect.Descriptor instead.
 func (*GetEpisodeResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{19}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetEpisodeResponse) GetEpisodeId() string {
@@ -1308,7 +1377,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[20]
+	mi := &file_pommel_v1_gym_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1389,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[20]
+	mi := &file_pommel_v1_gym_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1402,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{20}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HeartbeatRequest) GetEpisodeId() string {
@@ -1352,7 +1421,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[21]
+	mi := &file_pommel_v1_gym_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1364,7 +1433,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[21]
+	mi := &file_pommel_v1_gym_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1377,7 +1446,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{21}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HeartbeatResponse) GetLeaseMs() int64 {
@@ -1396,7 +1465,7 @@ type CloseRequest struct {
 
 func (x *CloseRequest) Reset() {
 	*x = CloseRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[22]
+	mi := &file_pommel_v1_gym_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1477,7 @@ func (x *CloseRequest) String() string {
 func (*CloseRequest) ProtoMessage() {}
 
 func (x *CloseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[22]
+	mi := &file_pommel_v1_gym_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1490,7 @@ func (x *CloseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRequest.ProtoReflect.Descriptor instead.
 func (*CloseRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{22}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CloseRequest) GetEpisodeId() string {
@@ -1439,7 +1508,7 @@ type CloseResponse struct {
 
 func (x *CloseResponse) Reset() {
 	*x = CloseResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[23]
+	mi := &file_pommel_v1_gym_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1520,7 @@ func (x *CloseResponse) String() string {
 func (*CloseResponse) ProtoMessage() {}
 
 func (x *CloseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[23]
+	mi := &file_pommel_v1_gym_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1533,7 @@ func (x *CloseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseResponse.ProtoReflect.Descriptor instead.
 func (*CloseResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{23}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{24}
 }
 
 type SessionRequest struct {
@@ -1490,7 +1559,7 @@ type SessionRequest struct {
 
 func (x *SessionRequest) Reset() {
 	*x = SessionRequest{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[24]
+	mi := &file_pommel_v1_gym_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1571,7 @@ func (x *SessionRequest) String() string {
 func (*SessionRequest) ProtoMessage() {}
 
 func (x *SessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[24]
+	mi := &file_pommel_v1_gym_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1584,7 @@ func (x *SessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRequest.ProtoReflect.Descriptor instead.
 func (*SessionRequest) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{24}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SessionRequest) GetId() int64 {
@@ -1684,7 +1753,7 @@ type SessionResponse struct {
 
 func (x *SessionResponse) Reset() {
 	*x = SessionResponse{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[25]
+	mi := &file_pommel_v1_gym_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1765,7 @@ func (x *SessionResponse) String() string {
 func (*SessionResponse) ProtoMessage() {}
 
 func (x *SessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[25]
+	mi := &file_pommel_v1_gym_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +1778,7 @@ func (x *SessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResponse.ProtoReflect.Descriptor instead.
 func (*SessionResponse) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{25}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SessionResponse) GetId() int64 {
@@ -1879,7 +1948,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[26]
+	mi := &file_pommel_v1_gym_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +1960,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[26]
+	mi := &file_pommel_v1_gym_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +1973,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{26}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Error) GetKind() string {
@@ -1950,7 +2019,7 @@ type Observation struct {
 
 func (x *Observation) Reset() {
 	*x = Observation{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[27]
+	mi := &file_pommel_v1_gym_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2031,7 @@ func (x *Observation) String() string {
 func (*Observation) ProtoMessage() {}
 
 func (x *Observation) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[27]
+	mi := &file_pommel_v1_gym_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2044,7 @@ func (x *Observation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observation.ProtoReflect.Descriptor instead.
 func (*Observation) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{27}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Observation) GetUrl() string {
@@ -2088,7 +2157,7 @@ type Tab struct {
 
 func (x *Tab) Reset() {
 	*x = Tab{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[28]
+	mi := &file_pommel_v1_gym_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2100,7 +2169,7 @@ func (x *Tab) String() string {
 func (*Tab) ProtoMessage() {}
 
 func (x *Tab) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[28]
+	mi := &file_pommel_v1_gym_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2113,7 +2182,7 @@ func (x *Tab) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tab.ProtoReflect.Descriptor instead.
 func (*Tab) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{28}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Tab) GetIndex() int32 {
@@ -2155,7 +2224,7 @@ type Dialog struct {
 
 func (x *Dialog) Reset() {
 	*x = Dialog{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[29]
+	mi := &file_pommel_v1_gym_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +2236,7 @@ func (x *Dialog) String() string {
 func (*Dialog) ProtoMessage() {}
 
 func (x *Dialog) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[29]
+	mi := &file_pommel_v1_gym_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +2249,7 @@ func (x *Dialog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dialog.ProtoReflect.Descriptor instead.
 func (*Dialog) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{29}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Dialog) GetType() string {
@@ -2222,7 +2291,7 @@ type Element struct {
 
 func (x *Element) Reset() {
 	*x = Element{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[30]
+	mi := &file_pommel_v1_gym_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2234,7 +2303,7 @@ func (x *Element) String() string {
 func (*Element) ProtoMessage() {}
 
 func (x *Element) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[30]
+	mi := &file_pommel_v1_gym_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2247,7 +2316,7 @@ func (x *Element) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Element.ProtoReflect.Descriptor instead.
 func (*Element) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{30}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Element) GetBid() string {
@@ -2326,7 +2395,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[31]
+	mi := &file_pommel_v1_gym_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +2407,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[31]
+	mi := &file_pommel_v1_gym_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +2420,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{31}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Image) GetFormat() string {
@@ -2400,7 +2469,7 @@ type ActionError struct {
 
 func (x *ActionError) Reset() {
 	*x = ActionError{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[32]
+	mi := &file_pommel_v1_gym_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2412,7 +2481,7 @@ func (x *ActionError) String() string {
 func (*ActionError) ProtoMessage() {}
 
 func (x *ActionError) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[32]
+	mi := &file_pommel_v1_gym_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2425,7 +2494,7 @@ func (x *ActionError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionError.ProtoReflect.Descriptor instead.
 func (*ActionError) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{32}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ActionError) GetKind() string {
@@ -2482,7 +2551,7 @@ type Info struct {
 
 func (x *Info) Reset() {
 	*x = Info{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[33]
+	mi := &file_pommel_v1_gym_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2494,7 +2563,7 @@ func (x *Info) String() string {
 func (*Info) ProtoMessage() {}
 
 func (x *Info) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[33]
+	mi := &file_pommel_v1_gym_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2507,7 +2576,7 @@ func (x *Info) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Info.ProtoReflect.Descriptor instead.
 func (*Info) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{33}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Info) GetTask() string {
@@ -2654,7 +2723,7 @@ type Perturbation struct {
 
 func (x *Perturbation) Reset() {
 	*x = Perturbation{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[34]
+	mi := &file_pommel_v1_gym_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2666,7 +2735,7 @@ func (x *Perturbation) String() string {
 func (*Perturbation) ProtoMessage() {}
 
 func (x *Perturbation) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[34]
+	mi := &file_pommel_v1_gym_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2679,7 +2748,7 @@ func (x *Perturbation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Perturbation.ProtoReflect.Descriptor instead.
 func (*Perturbation) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{34}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Perturbation) GetVirtualMs() int64 {
@@ -2763,7 +2832,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[35]
+	mi := &file_pommel_v1_gym_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2775,7 +2844,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[35]
+	mi := &file_pommel_v1_gym_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2788,7 +2857,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{35}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Stage) GetName() string {
@@ -2825,7 +2894,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_pommel_v1_gym_proto_msgTypes[36]
+	mi := &file_pommel_v1_gym_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +2906,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_pommel_v1_gym_proto_msgTypes[36]
+	mi := &file_pommel_v1_gym_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +2919,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{36}
+	return file_pommel_v1_gym_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Timing) GetTotalMs() float64 {
@@ -2893,7 +2962,7 @@ var File_pommel_v1_gym_proto protoreflect.FileDescriptor
 const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\n" +
 	"\x13pommel/v1/gym.proto\x12\tpommel.v1\"\x12\n" +
-	"\x10GetServerRequest\"\xd0\x01\n" +
+	"\x10GetServerRequest\"\x81\x02\n" +
 	"\x11GetServerResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05world\x18\x02 \x01(\tR\x05world\x12\x1f\n" +
@@ -2903,7 +2972,12 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\vfree_worlds\x18\x05 \x01(\x05R\n" +
 	"freeWorlds\x12\x19\n" +
 	"\blease_ms\x18\x06 \x01(\x03R\aleaseMs\x12\x16\n" +
-	"\x06driver\x18\a \x01(\tR\x06driver\"H\n" +
+	"\x06driver\x18\a \x01(\tR\x06driver\x12/\n" +
+	"\bviewport\x18\b \x01(\v2\x13.pommel.v1.ViewportR\bviewport\"N\n" +
+	"\bViewport\x12\x14\n" +
+	"\x05width\x18\x01 \x01(\x05R\x05width\x12\x16\n" +
+	"\x06height\x18\x02 \x01(\x05R\x06height\x12\x14\n" +
+	"\x05scale\x18\x03 \x01(\x01R\x05scale\"H\n" +
 	"\x10ListTasksRequest\x12\x14\n" +
 	"\x05split\x18\x01 \x01(\tR\x05split\x12\x1e\n" +
 	"\n" +
@@ -3177,117 +3251,119 @@ func file_pommel_v1_gym_proto_rawDescGZIP() []byte {
 	return file_pommel_v1_gym_proto_rawDescData
 }
 
-var file_pommel_v1_gym_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_pommel_v1_gym_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_pommel_v1_gym_proto_goTypes = []any{
 	(*GetServerRequest)(nil),   // 0: pommel.v1.GetServerRequest
 	(*GetServerResponse)(nil),  // 1: pommel.v1.GetServerResponse
-	(*ListTasksRequest)(nil),   // 2: pommel.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),  // 3: pommel.v1.ListTasksResponse
-	(*Task)(nil),               // 4: pommel.v1.Task
-	(*View)(nil),               // 5: pommel.v1.View
-	(*ResetRequest)(nil),       // 6: pommel.v1.ResetRequest
-	(*ResetResponse)(nil),      // 7: pommel.v1.ResetResponse
-	(*StepRequest)(nil),        // 8: pommel.v1.StepRequest
-	(*CheckpointRequest)(nil),  // 9: pommel.v1.CheckpointRequest
-	(*CheckpointResponse)(nil), // 10: pommel.v1.CheckpointResponse
-	(*RestoreRequest)(nil),     // 11: pommel.v1.RestoreRequest
-	(*RestoreResponse)(nil),    // 12: pommel.v1.RestoreResponse
-	(*ForgetRequest)(nil),      // 13: pommel.v1.ForgetRequest
-	(*ForgetResponse)(nil),     // 14: pommel.v1.ForgetResponse
-	(*StepResponse)(nil),       // 15: pommel.v1.StepResponse
-	(*ObserveRequest)(nil),     // 16: pommel.v1.ObserveRequest
-	(*ObserveResponse)(nil),    // 17: pommel.v1.ObserveResponse
-	(*GetEpisodeRequest)(nil),  // 18: pommel.v1.GetEpisodeRequest
-	(*GetEpisodeResponse)(nil), // 19: pommel.v1.GetEpisodeResponse
-	(*HeartbeatRequest)(nil),   // 20: pommel.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),  // 21: pommel.v1.HeartbeatResponse
-	(*CloseRequest)(nil),       // 22: pommel.v1.CloseRequest
-	(*CloseResponse)(nil),      // 23: pommel.v1.CloseResponse
-	(*SessionRequest)(nil),     // 24: pommel.v1.SessionRequest
-	(*SessionResponse)(nil),    // 25: pommel.v1.SessionResponse
-	(*Error)(nil),              // 26: pommel.v1.Error
-	(*Observation)(nil),        // 27: pommel.v1.Observation
-	(*Tab)(nil),                // 28: pommel.v1.Tab
-	(*Dialog)(nil),             // 29: pommel.v1.Dialog
-	(*Element)(nil),            // 30: pommel.v1.Element
-	(*Image)(nil),              // 31: pommel.v1.Image
-	(*ActionError)(nil),        // 32: pommel.v1.ActionError
-	(*Info)(nil),               // 33: pommel.v1.Info
-	(*Perturbation)(nil),       // 34: pommel.v1.Perturbation
-	(*Stage)(nil),              // 35: pommel.v1.Stage
-	(*Timing)(nil),             // 36: pommel.v1.Timing
-	nil,                        // 37: pommel.v1.Perturbation.NumbersEntry
-	nil,                        // 38: pommel.v1.Perturbation.TextsEntry
+	(*Viewport)(nil),           // 2: pommel.v1.Viewport
+	(*ListTasksRequest)(nil),   // 3: pommel.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),  // 4: pommel.v1.ListTasksResponse
+	(*Task)(nil),               // 5: pommel.v1.Task
+	(*View)(nil),               // 6: pommel.v1.View
+	(*ResetRequest)(nil),       // 7: pommel.v1.ResetRequest
+	(*ResetResponse)(nil),      // 8: pommel.v1.ResetResponse
+	(*StepRequest)(nil),        // 9: pommel.v1.StepRequest
+	(*CheckpointRequest)(nil),  // 10: pommel.v1.CheckpointRequest
+	(*CheckpointResponse)(nil), // 11: pommel.v1.CheckpointResponse
+	(*RestoreRequest)(nil),     // 12: pommel.v1.RestoreRequest
+	(*RestoreResponse)(nil),    // 13: pommel.v1.RestoreResponse
+	(*ForgetRequest)(nil),      // 14: pommel.v1.ForgetRequest
+	(*ForgetResponse)(nil),     // 15: pommel.v1.ForgetResponse
+	(*StepResponse)(nil),       // 16: pommel.v1.StepResponse
+	(*ObserveRequest)(nil),     // 17: pommel.v1.ObserveRequest
+	(*ObserveResponse)(nil),    // 18: pommel.v1.ObserveResponse
+	(*GetEpisodeRequest)(nil),  // 19: pommel.v1.GetEpisodeRequest
+	(*GetEpisodeResponse)(nil), // 20: pommel.v1.GetEpisodeResponse
+	(*HeartbeatRequest)(nil),   // 21: pommel.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),  // 22: pommel.v1.HeartbeatResponse
+	(*CloseRequest)(nil),       // 23: pommel.v1.CloseRequest
+	(*CloseResponse)(nil),      // 24: pommel.v1.CloseResponse
+	(*SessionRequest)(nil),     // 25: pommel.v1.SessionRequest
+	(*SessionResponse)(nil),    // 26: pommel.v1.SessionResponse
+	(*Error)(nil),              // 27: pommel.v1.Error
+	(*Observation)(nil),        // 28: pommel.v1.Observation
+	(*Tab)(nil),                // 29: pommel.v1.Tab
+	(*Dialog)(nil),             // 30: pommel.v1.Dialog
+	(*Element)(nil),            // 31: pommel.v1.Element
+	(*Image)(nil),              // 32: pommel.v1.Image
+	(*ActionError)(nil),        // 33: pommel.v1.ActionError
+	(*Info)(nil),               // 34: pommel.v1.Info
+	(*Perturbation)(nil),       // 35: pommel.v1.Perturbation
+	(*Stage)(nil),              // 36: pommel.v1.Stage
+	(*Timing)(nil),             // 37: pommel.v1.Timing
+	nil,                        // 38: pommel.v1.Perturbation.NumbersEntry
+	nil,                        // 39: pommel.v1.Perturbation.TextsEntry
 }
 var file_pommel_v1_gym_proto_depIdxs = []int32{
-	4,  // 0: pommel.v1.ListTasksResponse.tasks:type_name -> pommel.v1.Task
-	5,  // 1: pommel.v1.ResetRequest.view:type_name -> pommel.v1.View
-	27, // 2: pommel.v1.ResetResponse.observation:type_name -> pommel.v1.Observation
-	33, // 3: pommel.v1.ResetResponse.info:type_name -> pommel.v1.Info
-	5,  // 4: pommel.v1.StepRequest.view:type_name -> pommel.v1.View
-	27, // 5: pommel.v1.RestoreResponse.observation:type_name -> pommel.v1.Observation
-	33, // 6: pommel.v1.RestoreResponse.info:type_name -> pommel.v1.Info
-	27, // 7: pommel.v1.StepResponse.observation:type_name -> pommel.v1.Observation
-	33, // 8: pommel.v1.StepResponse.info:type_name -> pommel.v1.Info
-	5,  // 9: pommel.v1.ObserveRequest.view:type_name -> pommel.v1.View
-	27, // 10: pommel.v1.ObserveResponse.observation:type_name -> pommel.v1.Observation
-	15, // 11: pommel.v1.GetEpisodeResponse.last:type_name -> pommel.v1.StepResponse
-	6,  // 12: pommel.v1.SessionRequest.reset:type_name -> pommel.v1.ResetRequest
-	8,  // 13: pommel.v1.SessionRequest.step:type_name -> pommel.v1.StepRequest
-	16, // 14: pommel.v1.SessionRequest.observe:type_name -> pommel.v1.ObserveRequest
-	20, // 15: pommel.v1.SessionRequest.heartbeat:type_name -> pommel.v1.HeartbeatRequest
-	22, // 16: pommel.v1.SessionRequest.close:type_name -> pommel.v1.CloseRequest
-	9,  // 17: pommel.v1.SessionRequest.checkpoint:type_name -> pommel.v1.CheckpointRequest
-	11, // 18: pommel.v1.SessionRequest.restore:type_name -> pommel.v1.RestoreRequest
-	13, // 19: pommel.v1.SessionRequest.forget:type_name -> pommel.v1.ForgetRequest
-	7,  // 20: pommel.v1.SessionResponse.reset:type_name -> pommel.v1.ResetResponse
-	15, // 21: pommel.v1.SessionResponse.step:type_name -> pommel.v1.StepResponse
-	17, // 22: pommel.v1.SessionResponse.observe:type_name -> pommel.v1.ObserveResponse
-	21, // 23: pommel.v1.SessionResponse.heartbeat:type_name -> pommel.v1.HeartbeatResponse
-	23, // 24: pommel.v1.SessionResponse.close:type_name -> pommel.v1.CloseResponse
-	26, // 25: pommel.v1.SessionResponse.error:type_name -> pommel.v1.Error
-	10, // 26: pommel.v1.SessionResponse.checkpoint:type_name -> pommel.v1.CheckpointResponse
-	12, // 27: pommel.v1.SessionResponse.restore:type_name -> pommel.v1.RestoreResponse
-	14, // 28: pommel.v1.SessionResponse.forget:type_name -> pommel.v1.ForgetResponse
-	28, // 29: pommel.v1.Observation.tabs:type_name -> pommel.v1.Tab
-	29, // 30: pommel.v1.Observation.dialog:type_name -> pommel.v1.Dialog
-	30, // 31: pommel.v1.Observation.elements:type_name -> pommel.v1.Element
-	32, // 32: pommel.v1.Observation.last_action_error:type_name -> pommel.v1.ActionError
-	31, // 33: pommel.v1.Observation.screenshot:type_name -> pommel.v1.Image
-	35, // 34: pommel.v1.Info.stages:type_name -> pommel.v1.Stage
-	36, // 35: pommel.v1.Info.timing:type_name -> pommel.v1.Timing
-	34, // 36: pommel.v1.Info.perturbations:type_name -> pommel.v1.Perturbation
-	37, // 37: pommel.v1.Perturbation.numbers:type_name -> pommel.v1.Perturbation.NumbersEntry
-	38, // 38: pommel.v1.Perturbation.texts:type_name -> pommel.v1.Perturbation.TextsEntry
-	2,  // 39: pommel.v1.GymService.ListTasks:input_type -> pommel.v1.ListTasksRequest
-	0,  // 40: pommel.v1.GymService.GetServer:input_type -> pommel.v1.GetServerRequest
-	6,  // 41: pommel.v1.GymService.Reset:input_type -> pommel.v1.ResetRequest
-	8,  // 42: pommel.v1.GymService.Step:input_type -> pommel.v1.StepRequest
-	9,  // 43: pommel.v1.GymService.Checkpoint:input_type -> pommel.v1.CheckpointRequest
-	11, // 44: pommel.v1.GymService.Restore:input_type -> pommel.v1.RestoreRequest
-	13, // 45: pommel.v1.GymService.Forget:input_type -> pommel.v1.ForgetRequest
-	16, // 46: pommel.v1.GymService.Observe:input_type -> pommel.v1.ObserveRequest
-	18, // 47: pommel.v1.GymService.GetEpisode:input_type -> pommel.v1.GetEpisodeRequest
-	20, // 48: pommel.v1.GymService.Heartbeat:input_type -> pommel.v1.HeartbeatRequest
-	22, // 49: pommel.v1.GymService.Close:input_type -> pommel.v1.CloseRequest
-	24, // 50: pommel.v1.GymService.Session:input_type -> pommel.v1.SessionRequest
-	3,  // 51: pommel.v1.GymService.ListTasks:output_type -> pommel.v1.ListTasksResponse
-	1,  // 52: pommel.v1.GymService.GetServer:output_type -> pommel.v1.GetServerResponse
-	7,  // 53: pommel.v1.GymService.Reset:output_type -> pommel.v1.ResetResponse
-	15, // 54: pommel.v1.GymService.Step:output_type -> pommel.v1.StepResponse
-	10, // 55: pommel.v1.GymService.Checkpoint:output_type -> pommel.v1.CheckpointResponse
-	12, // 56: pommel.v1.GymService.Restore:output_type -> pommel.v1.RestoreResponse
-	14, // 57: pommel.v1.GymService.Forget:output_type -> pommel.v1.ForgetResponse
-	17, // 58: pommel.v1.GymService.Observe:output_type -> pommel.v1.ObserveResponse
-	19, // 59: pommel.v1.GymService.GetEpisode:output_type -> pommel.v1.GetEpisodeResponse
-	21, // 60: pommel.v1.GymService.Heartbeat:output_type -> pommel.v1.HeartbeatResponse
-	23, // 61: pommel.v1.GymService.Close:output_type -> pommel.v1.CloseResponse
-	25, // 62: pommel.v1.GymService.Session:output_type -> pommel.v1.SessionResponse
-	51, // [51:63] is the sub-list for method output_type
-	39, // [39:51] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	2,  // 0: pommel.v1.GetServerResponse.viewport:type_name -> pommel.v1.Viewport
+	5,  // 1: pommel.v1.ListTasksResponse.tasks:type_name -> pommel.v1.Task
+	6,  // 2: pommel.v1.ResetRequest.view:type_name -> pommel.v1.View
+	28, // 3: pommel.v1.ResetResponse.observation:type_name -> pommel.v1.Observation
+	34, // 4: pommel.v1.ResetResponse.info:type_name -> pommel.v1.Info
+	6,  // 5: pommel.v1.StepRequest.view:type_name -> pommel.v1.View
+	28, // 6: pommel.v1.RestoreResponse.observation:type_name -> pommel.v1.Observation
+	34, // 7: pommel.v1.RestoreResponse.info:type_name -> pommel.v1.Info
+	28, // 8: pommel.v1.StepResponse.observation:type_name -> pommel.v1.Observation
+	34, // 9: pommel.v1.StepResponse.info:type_name -> pommel.v1.Info
+	6,  // 10: pommel.v1.ObserveRequest.view:type_name -> pommel.v1.View
+	28, // 11: pommel.v1.ObserveResponse.observation:type_name -> pommel.v1.Observation
+	16, // 12: pommel.v1.GetEpisodeResponse.last:type_name -> pommel.v1.StepResponse
+	7,  // 13: pommel.v1.SessionRequest.reset:type_name -> pommel.v1.ResetRequest
+	9,  // 14: pommel.v1.SessionRequest.step:type_name -> pommel.v1.StepRequest
+	17, // 15: pommel.v1.SessionRequest.observe:type_name -> pommel.v1.ObserveRequest
+	21, // 16: pommel.v1.SessionRequest.heartbeat:type_name -> pommel.v1.HeartbeatRequest
+	23, // 17: pommel.v1.SessionRequest.close:type_name -> pommel.v1.CloseRequest
+	10, // 18: pommel.v1.SessionRequest.checkpoint:type_name -> pommel.v1.CheckpointRequest
+	12, // 19: pommel.v1.SessionRequest.restore:type_name -> pommel.v1.RestoreRequest
+	14, // 20: pommel.v1.SessionRequest.forget:type_name -> pommel.v1.ForgetRequest
+	8,  // 21: pommel.v1.SessionResponse.reset:type_name -> pommel.v1.ResetResponse
+	16, // 22: pommel.v1.SessionResponse.step:type_name -> pommel.v1.StepResponse
+	18, // 23: pommel.v1.SessionResponse.observe:type_name -> pommel.v1.ObserveResponse
+	22, // 24: pommel.v1.SessionResponse.heartbeat:type_name -> pommel.v1.HeartbeatResponse
+	24, // 25: pommel.v1.SessionResponse.close:type_name -> pommel.v1.CloseResponse
+	27, // 26: pommel.v1.SessionResponse.error:type_name -> pommel.v1.Error
+	11, // 27: pommel.v1.SessionResponse.checkpoint:type_name -> pommel.v1.CheckpointResponse
+	13, // 28: pommel.v1.SessionResponse.restore:type_name -> pommel.v1.RestoreResponse
+	15, // 29: pommel.v1.SessionResponse.forget:type_name -> pommel.v1.ForgetResponse
+	29, // 30: pommel.v1.Observation.tabs:type_name -> pommel.v1.Tab
+	30, // 31: pommel.v1.Observation.dialog:type_name -> pommel.v1.Dialog
+	31, // 32: pommel.v1.Observation.elements:type_name -> pommel.v1.Element
+	33, // 33: pommel.v1.Observation.last_action_error:type_name -> pommel.v1.ActionError
+	32, // 34: pommel.v1.Observation.screenshot:type_name -> pommel.v1.Image
+	36, // 35: pommel.v1.Info.stages:type_name -> pommel.v1.Stage
+	37, // 36: pommel.v1.Info.timing:type_name -> pommel.v1.Timing
+	35, // 37: pommel.v1.Info.perturbations:type_name -> pommel.v1.Perturbation
+	38, // 38: pommel.v1.Perturbation.numbers:type_name -> pommel.v1.Perturbation.NumbersEntry
+	39, // 39: pommel.v1.Perturbation.texts:type_name -> pommel.v1.Perturbation.TextsEntry
+	3,  // 40: pommel.v1.GymService.ListTasks:input_type -> pommel.v1.ListTasksRequest
+	0,  // 41: pommel.v1.GymService.GetServer:input_type -> pommel.v1.GetServerRequest
+	7,  // 42: pommel.v1.GymService.Reset:input_type -> pommel.v1.ResetRequest
+	9,  // 43: pommel.v1.GymService.Step:input_type -> pommel.v1.StepRequest
+	10, // 44: pommel.v1.GymService.Checkpoint:input_type -> pommel.v1.CheckpointRequest
+	12, // 45: pommel.v1.GymService.Restore:input_type -> pommel.v1.RestoreRequest
+	14, // 46: pommel.v1.GymService.Forget:input_type -> pommel.v1.ForgetRequest
+	17, // 47: pommel.v1.GymService.Observe:input_type -> pommel.v1.ObserveRequest
+	19, // 48: pommel.v1.GymService.GetEpisode:input_type -> pommel.v1.GetEpisodeRequest
+	21, // 49: pommel.v1.GymService.Heartbeat:input_type -> pommel.v1.HeartbeatRequest
+	23, // 50: pommel.v1.GymService.Close:input_type -> pommel.v1.CloseRequest
+	25, // 51: pommel.v1.GymService.Session:input_type -> pommel.v1.SessionRequest
+	4,  // 52: pommel.v1.GymService.ListTasks:output_type -> pommel.v1.ListTasksResponse
+	1,  // 53: pommel.v1.GymService.GetServer:output_type -> pommel.v1.GetServerResponse
+	8,  // 54: pommel.v1.GymService.Reset:output_type -> pommel.v1.ResetResponse
+	16, // 55: pommel.v1.GymService.Step:output_type -> pommel.v1.StepResponse
+	11, // 56: pommel.v1.GymService.Checkpoint:output_type -> pommel.v1.CheckpointResponse
+	13, // 57: pommel.v1.GymService.Restore:output_type -> pommel.v1.RestoreResponse
+	15, // 58: pommel.v1.GymService.Forget:output_type -> pommel.v1.ForgetResponse
+	18, // 59: pommel.v1.GymService.Observe:output_type -> pommel.v1.ObserveResponse
+	20, // 60: pommel.v1.GymService.GetEpisode:output_type -> pommel.v1.GetEpisodeResponse
+	22, // 61: pommel.v1.GymService.Heartbeat:output_type -> pommel.v1.HeartbeatResponse
+	24, // 62: pommel.v1.GymService.Close:output_type -> pommel.v1.CloseResponse
+	26, // 63: pommel.v1.GymService.Session:output_type -> pommel.v1.SessionResponse
+	52, // [52:64] is the sub-list for method output_type
+	40, // [40:52] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_pommel_v1_gym_proto_init() }
@@ -3295,7 +3371,7 @@ func file_pommel_v1_gym_proto_init() {
 	if File_pommel_v1_gym_proto != nil {
 		return
 	}
-	file_pommel_v1_gym_proto_msgTypes[24].OneofWrappers = []any{
+	file_pommel_v1_gym_proto_msgTypes[25].OneofWrappers = []any{
 		(*SessionRequest_Reset_)(nil),
 		(*SessionRequest_Step)(nil),
 		(*SessionRequest_Observe)(nil),
@@ -3305,7 +3381,7 @@ func file_pommel_v1_gym_proto_init() {
 		(*SessionRequest_Restore)(nil),
 		(*SessionRequest_Forget)(nil),
 	}
-	file_pommel_v1_gym_proto_msgTypes[25].OneofWrappers = []any{
+	file_pommel_v1_gym_proto_msgTypes[26].OneofWrappers = []any{
 		(*SessionResponse_Reset_)(nil),
 		(*SessionResponse_Step)(nil),
 		(*SessionResponse_Observe)(nil),
@@ -3322,7 +3398,7 @@ func file_pommel_v1_gym_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pommel_v1_gym_proto_rawDesc), len(file_pommel_v1_gym_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import io
+import os
+from collections.abc import Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -13,13 +15,18 @@ from numpy.typing import NDArray
 
 from .client import Client
 from .errors import InfrastructureError, InvalidArgument, NotFound, PommelError
+from .local import Room, servers
 from .session import Session
 from .spaces import Action, Records, Unicode
 from .types import Observation, Result, Screenshot, Task, View
 
+StepAnswer = tuple[dict[str, Any], SupportsFloat, bool, bool, dict[str, Any]]
+
 # Which seeds belong to which split, by their last digit.
 _SPLITS = {"train": range(0, 7), "validation": range(7, 9), "test": range(9, 10)}
 _LOST_RESETS = 3
+# What worlds have that do not say otherwise.
+_COMMON_VIEWPORT = (1280, 720)
 
 
 class PommelEnv(gymnasium.Env[dict[str, Any], str]):
@@ -48,14 +55,15 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
     A fault of the infrastructure raises `pommel.InfrastructureError`; it is never a reward.
 
     Args:
-        address: Of the server; None is $POMMEL_ADDRESS, or else http://127.0.0.1:7777.
+        address: Of the server. None is $POMMEL_ADDRESS, or else a server that is started by itself, and
+            ends when the environment is closed.
         task: Id of the task. None draws one of the server's tasks at each reset.
-        world: Refuse a server that runs another world.
+        world: That a server started by itself runs; a server that was given and runs another one is refused.
         split: Which tasks and seeds are drawn when they are not given: train, validation, test,
             or "" for all.
         difficulty: Of the tasks that are drawn: easy, medium, hard, or "" for all.
         elements, html, screenshot: Optional parts of the observation.
-        viewport: Size of the world's browser window; needed for the screenshot's space.
+        viewport: Size of the world's browser window, and of the screenshot; None asks the server.
         max_text: Bound of the text in bytes; 0 is the server's default.
         max_steps: Step limit in place of the task's own; 0 keeps the task's.
         profile: What is in the agent's way: a profile of perturbations that the server knows by
@@ -68,6 +76,7 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
             ends with reward NaN, truncated, and info["void"] True; a reset is tried again.
         token, timeout, retries, ssl_context: See `pommel.Client`.
         name: This caller's name in the server's logs and traces.
+        serve_args: Further arguments of `pommel serve` when it is started by itself.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 2}
@@ -83,7 +92,7 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
         elements: bool = False,
         html: bool = False,
         screenshot: bool = False,
-        viewport: tuple[int, int] = (1280, 720),
+        viewport: tuple[int, int] | None = None,
         max_text: int = 0,
         max_steps: int = 0,
         profile: str = "",
@@ -97,6 +106,7 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
         retries: int = 5,
         ssl_context: Any = None,
         name: str = "",
+        serve_args: Sequence[str] = (),
     ) -> None:
         _check("split", split, ("", *_SPLITS))
         _check("on_lost", on_lost, ("raise", "truncate"))
@@ -105,20 +115,55 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
             _pillow()
         self.render_mode = render_mode
         self.task, self.world, self.split, self.difficulty = task, world, split, difficulty
-        self.viewport = (int(viewport[0]), int(viewport[1]))
         self.on_lost = on_lost
         self._elements, self._html, self._screenshot = elements, html, screenshot
         self._max_steps, self._wait, self._lease = max_steps, wait, lease
         self.profile = profile
-        view = View(elements=elements, html=html, screenshot="png" if screenshot else "", max_text=max_text)
-        client = Client(address, token=token, timeout=timeout, retries=retries, ssl_context=ssl_context)
-        self.session = Session(client, view=view, name=name, heartbeat=heartbeat)
+        self._view = View(elements=elements, html=html, screenshot="png" if screenshot else "", max_text=max_text)
+        self._address = address or os.environ.get("POMMEL_ADDRESS")
+        self._connection = {"token": token, "timeout": timeout, "retries": retries, "ssl_context": ssl_context}
+        self._name, self._heartbeat, self._serve_args = name, heartbeat, tuple(serve_args)
+        self._room: Room | None = None
+        self._session: Session | None = None
         self.last_result: Result | None = None
         self._tasks: list[Task] | None = None
         self._checked = False
         self._last_seen: dict[str, Any] | None = None
+        self._given = viewport
+        if self._address is not None:
+            self._open()
+        # A server is asked, and perhaps started, before the first reset only when a space depends on it.
+        self.viewport, self._picture_size = self._sizes()
         self.action_space = Action(viewport=self.viewport)
         self.observation_space = self._space()
+
+    @property
+    def session(self) -> Session:
+        """The connection to the server, which is started if need be."""
+        return self._session or self._open()
+
+    def _open(self) -> Session:
+        address, connection = self._address, self._connection
+        if address is None:
+            self._room = servers.take(self.world, args=self._serve_args)
+            address, connection = self._room.address, {**connection, "token": self._room.token}
+        client = Client(address, **connection)
+        self._session = Session(client, view=self._view, name=self._name, heartbeat=self._heartbeat)
+        return self._session
+
+    def _sizes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Width and height of the window, and of a screenshot."""
+        if self._given is not None:
+            size = (int(self._given[0]), int(self._given[1]))
+            return size, size
+        if not self._screenshot:
+            return _COMMON_VIEWPORT, _COMMON_VIEWPORT
+        try:
+            info = self.session.client.server()
+        except BaseException:
+            self.close()
+            raise
+        return (info.viewport, info.picture) if all(info.viewport) else (_COMMON_VIEWPORT, _COMMON_VIEWPORT)
 
     def _space(self) -> gymnasium.spaces.Dict:
         parts: dict[str, gymnasium.Space[Any]] = {
@@ -130,7 +175,7 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
         if self._html:
             parts["html"] = Unicode()
         if self._screenshot:
-            width, height = self.viewport
+            width, height = self._picture_size
             parts["screenshot"] = gymnasium.spaces.Box(0, 255, (height, width, 3), np.uint8)
         return gymnasium.spaces.Dict(parts)
 
@@ -154,18 +199,21 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
         episode_seed = self._draw_seed() if seed is None else int(seed)
         max_steps = int(options.get("max_steps", self._max_steps))
         profile = str(options.get("profile", self.profile))
+        result = self._start(task, episode_seed, max_steps, profile)
+        return self._observation(result), self._info(result)
+
+    def _start(self, task: str, seed: int, max_steps: int, profile: str) -> Result:
         for attempt in range(1, _LOST_RESETS + 1):
             try:
-                result = self.session.reset(
-                    task, episode_seed, wait=self._wait, lease=self._lease, max_steps=max_steps, profile=profile
+                return self.session.reset(
+                    task, seed, wait=self._wait, lease=self._lease, max_steps=max_steps, profile=profile
                 )
-                break
             except InfrastructureError:
                 if self.on_lost == "raise" or attempt == _LOST_RESETS:
                     raise
-        return self._observation(result), self._info(result)
+        raise AssertionError("unreachable")
 
-    def step(self, action: str) -> tuple[dict[str, Any], SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: str) -> StepAnswer:
         """Perform one action string."""
         if not isinstance(action, str):
             raise InvalidArgument(f"the action is a {type(action).__name__}", "want a string, such as 'noop()'")
@@ -174,7 +222,7 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
         except InfrastructureError as e:
             if self.on_lost == "raise":
                 raise
-            return self._void(e)
+            return self.void(e)
         obs = self._observation(result)
         return obs, result.reward, result.terminated, result.truncated, self._info(result)
 
@@ -202,7 +250,18 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
 
     def close(self) -> None:
         """Free the world. Closing twice is no error."""
-        self.session.close()
+        session, self._session = self._session, None
+        room, self._room = self._room, None
+        try:
+            if session is not None:
+                session.close()
+        finally:
+            if room is not None:
+                room.close()
+
+    # A copy in another process has a session, and if need be a server, of its own.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None, "_room": None}
 
     @property
     def tasks(self) -> list[Task]:
@@ -212,7 +271,8 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
         return list(self._tasks)
 
     def _check_world(self) -> None:
-        if self._checked or self.world is None:
+        # A server that this environment has started runs what it was told to.
+        if self._checked or self.world is None or self._address is None:
             return
         runs = self.session.client.server().world
         if runs != self.world:
@@ -262,7 +322,7 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
     def _picture(self, o: Observation) -> NDArray[np.uint8]:
         if o.screenshot is None:
             raise PommelError("the server sent no screenshot", "it may have been too large; see `truncated`")
-        width, height = self.viewport
+        width, height = self._picture_size
         pixels = _pixels(o.screenshot)
         if pixels.shape != (height, width, 3):
             raise InvalidArgument(
@@ -292,8 +352,8 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
             "void": False,
         }
 
-    def _void(self, e: InfrastructureError) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """End a void episode in the form that Gymnasium has for it."""
+    def void(self, e: InfrastructureError) -> StepAnswer:
+        """Say in Gymnasium's form that a fault has made the episode void: truncated, with no reward."""
         if self._last_seen is None:
             raise e
         info = {"void": True, "error": e.kind, "error_message": str(e), "success": False}

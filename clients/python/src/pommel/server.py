@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +17,8 @@ from typing import IO, Any
 import gymnasium
 
 from .client import Client
-from .errors import NotFound, Unavailable
+from .discover import program
+from .errors import Unavailable
 from .registration import make, make_vec, register_tasks
 
 _GUARD = os.path.join(os.path.dirname(__file__), "_guard.py")
@@ -27,27 +27,34 @@ _GUARD = os.path.join(os.path.dirname(__file__), "_guard.py")
 class Server:
     """A running `pommel serve`. It ends with `close`, with its ``with`` block, or with this process."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: IO[bytes], ready: dict[str, Any]) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], log: IO[bytes], ready: dict[str, Any], token: str = ""
+    ) -> None:
         self._process = process
         self._log = log
         self.ready = ready
         self.address = str(ready["address"])
+        # What callers must send, or "".
+        self.token = token
 
     def client(self, **kwargs: Any) -> Client:
         """Make a client of this server."""
-        return Client(self.address, **kwargs)
+        return Client(self.address, **self._with_token(kwargs))
 
     def make(self, task: str | None = None, **kwargs: Any) -> gymnasium.Env[dict[str, Any], str]:
         """Make the environment of a task; None draws a task at each reset."""
-        return make(task, self.address, **kwargs)
+        return make(task, self.address, **self._with_token(kwargs))
 
     def make_vec(self, num_envs: int, task: str | None = None, **kwargs: Any) -> Any:
         """Make a `pommel.vector.PommelVectorEnv`."""
-        return make_vec(num_envs, task, self.address, **kwargs)
+        return make_vec(num_envs, task, self.address, **self._with_token(kwargs))
 
     def register(self, **kwargs: Any) -> list[str]:
         """Register names for gymnasium.make, see `pommel.register_tasks`."""
-        return register_tasks(self.address, **kwargs)
+        return register_tasks(self.address, **self._with_token(kwargs))
+
+    def _with_token(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        return {"token": self.token, **kwargs} if self.token else kwargs
 
     @property
     def log(self) -> str:
@@ -67,11 +74,12 @@ class Server:
 
 
 def serve(
-    world: str = "shop",
+    world: str | None = None,
     worlds: int = 2,
     *,
     binary: str | None = None,
     lease: float | None = None,
+    token: str = "",
     args: Sequence[str] = (),
     timeout: float = 600.0,
 ) -> Server:
@@ -83,14 +91,16 @@ def serve(
             env = server.make("buy-item")
 
     Args:
-        world: Name or folder of the world.
+        world: Name or folder of the world; None is the program's default.
         worlds: How many episodes can run at the same time.
         binary: Path of pommel; None is $POMMEL_BIN, or else the one on the PATH.
         lease: Seconds that a caller may be silent.
+        token: What callers must send; "" lets every caller of this machine in.
         args: Further arguments of `pommel serve`.
         timeout: Seconds until the worlds must be ready. The first start builds what is missing.
     """
-    command = [_binary(binary), "serve", "--json", "--addr", "127.0.0.1:0", "--world", world, "--worlds", str(worlds)]
+    command = [program(binary), "serve", "--json", "--addr", "127.0.0.1:0", "--worlds", str(worlds)]
+    command += [] if world is None else ["--world", world]
     # Nobody is left to go on with the episodes when this program stops its server.
     command += ["--drain", "0s"]
     if lease is not None:
@@ -101,27 +111,17 @@ def serve(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=log,
+        # Not on the command line, where other users can read it.
+        env={**os.environ, "POMMEL_TOKEN": token} if token else None,
         # An interrupt at the keyboard is for this program, which then stops the server.
         start_new_session=True,
     )
     try:
-        return Server(process, log, _ready(process, log, timeout))
+        return Server(process, log, _ready(process, log, timeout), token)
     except BaseException:
         _stop(process, 60.0)
         log.close()
         raise
-
-
-def _binary(path: str | None) -> str:
-    path = path or os.environ.get("POMMEL_BIN")
-    if path:
-        if not os.access(path, os.X_OK):
-            raise NotFound(f"{path} is no program", "build it with `make build`")
-        return os.path.abspath(path)
-    found = shutil.which("pommel")
-    if not found:
-        raise NotFound("there is no program pommel", "put it on the PATH, or set POMMEL_BIN to it")
-    return found
 
 
 def _ready(process: subprocess.Popen[bytes], log: IO[bytes], timeout: float) -> dict[str, Any]:

@@ -243,9 +243,19 @@ class ServerInfo:
     free_worlds: int
     lease_ms: int
     driver: str
+    # Width and height of the browser's window in CSS pixels; (0, 0) when the server does not say.
+    viewport: tuple[int, int] = (0, 0)
+    # Pixels of a screenshot per CSS pixel.
+    scale: float = 1.0
+
+    @property
+    def picture(self) -> tuple[int, int]:
+        """Width and height of a screenshot in pixels."""
+        return round(self.viewport[0] * self.scale), round(self.viewport[1] * self.scale)
 
     @classmethod
     def from_json(cls, d: dict[str, Any]) -> ServerInfo:
+        v = d.get("viewport", {})
         return cls(
             version=d.get("version", ""),
             world=d.get("world", ""),
@@ -254,6 +264,8 @@ class ServerInfo:
             free_worlds=d.get("freeWorlds", 0),
             lease_ms=int(d.get("leaseMs", 0)),
             driver=d.get("driver", ""),
+            viewport=(v.get("width", 0), v.get("height", 0)),
+            scale=float(v.get("scale", 1)),
         )
 
 

@@ -6,6 +6,7 @@ to the environments that are ready, `recv` the first ones that have answered.
 
 from __future__ import annotations
 
+import os
 import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,8 +17,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 from numpy.typing import NDArray
 
-from .env import PommelEnv
-from .errors import InvalidArgument, PommelError
+from .env import PommelEnv, StepAnswer
+from .errors import InfrastructureError, InvalidArgument
+from .local import Room, servers
 
 Batch = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
@@ -37,11 +39,13 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
     """Copies of `pommel.PommelEnv` that step at the same time.
 
     A lost world does not stop the others: its episode ends as truncated, with reward NaN, and
-    ``infos["void"]`` True. The server needs as many worlds as there are environments.
+    ``infos["void"]`` True. In every autoreset mode this mask is about the transition of this
+    answer. A server needs as many worlds as there are environments; one that is started because
+    no address was given has them.
 
     Args:
         num_envs: How many.
-        address: Of the server, as for `pommel.Client`.
+        address: Of the server, as for `pommel.PommelEnv`.
         task: Id of the task of all, or one id for each; None draws a task at each reset.
         autoreset_mode: NEXT_STEP (the step after the end resets and ignores its action), SAME_STEP
             (the end and the first observation of the next episode come in one answer, the end's
@@ -72,16 +76,41 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
         self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**PommelEnv.metadata, "autoreset_mode": self.autoreset_mode}
-        self.envs = [PommelEnv(address, task=t, render_mode=render_mode, **kwargs) for t in tasks]
+        self._room: Room | None = None
+        address = address or os.environ.get("POMMEL_ADDRESS")
+        if address is None:
+            # One server with room for all, in place of one for each.
+            self._room = servers.take(kwargs.pop("world", None), num_envs, kwargs.pop("serve_args", ()))
+            address, kwargs["token"] = self._room.address, self._room.token
+        try:
+            self.envs = self._made(tasks, address, {**kwargs, "render_mode": render_mode})
+        except BaseException:
+            if self._room is not None:
+                self._room.close()
+            raise
         self.single_observation_space = self.envs[0].observation_space
         self.single_action_space = self.envs[0].action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._pool = ThreadPoolExecutor(num_envs, thread_name_prefix="pommel-env")
         self._over = [False] * num_envs
+        # Why the last reset of an environment failed: it has no episode, and the next step resets it again.
+        self._unborn: list[InfrastructureError | None] = [None] * num_envs
         self._busy = [False] * num_envs
         self._seen: list[dict[str, Any]] = []
         self._ready: queue.SimpleQueue[tuple[int, Future[_Answer]]] = queue.SimpleQueue()
+
+    @staticmethod
+    def _made(tasks: Sequence[str | None], address: str, kwargs: dict[str, Any]) -> list[PommelEnv]:
+        envs: list[PommelEnv] = []
+        try:
+            for task in tasks:
+                envs.append(PommelEnv(address, task=task, **kwargs))
+        except BaseException:
+            for env in envs:
+                env.close()
+            raise
+        return envs
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -133,19 +162,18 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
             raise InvalidArgument(
                 f"{sum(self._busy)} environments were sent actions, a batch is {self.batch_size}", "send more first"
             )
-        answers: dict[int, _Answer] = {}
-        failed: BaseException | None = None
-        for _ in range(self.batch_size):
-            i, future = self._ready.get()
-            self._busy[i] = False
-            try:
-                answers[i] = future.result()
-            except PommelError as e:
-                failed = failed or e
+        ready = sorted((self._ready.get() for _ in range(self.batch_size)), key=lambda r: r[0])
+        failed = next((r for r in ready if r[1].exception() is not None), None)
+        for r in ready:
+            if failed is None or r is failed:
+                self._busy[r[0]] = False
+            else:
+                self._ready.put(r)  # for the next recv
         if failed is not None:
-            raise failed
-        order = sorted(answers)
-        obs, reward, terminated, truncated, infos = self._batch({i: answers[i] for i in order})
+            failed[1].result()
+        answers = {i: future.result() for i, future in ready}
+        order = list(answers)
+        obs, reward, terminated, truncated, infos = self._batch(answers)
         infos = {k: _picked(v, order) for k, v in infos.items()}
         infos["env_id"] = np.array(order)
         return obs, reward, terminated, truncated, infos
@@ -161,21 +189,39 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
         self._pool.shutdown(wait=True, cancel_futures=True)
         with ThreadPoolExecutor(self.num_envs) as pool:
             list(pool.map(lambda env: env.close(), self.envs))
+        if self._room is not None:
+            self._room.close()
 
     def _reset_one(self, i: int, seed: int | None, options: dict[str, Any]) -> _Answer:
         obs, info = self.envs[i].reset(seed=seed, options=dict(options))
-        self._over[i] = False
+        self._over[i], self._unborn[i] = False, None
         return _Answer(obs, 0.0, False, False, info)
 
     def _step_one(self, i: int, action: str) -> _Answer:
+        env, same = self.envs[i], self.autoreset_mode == AutoresetMode.SAME_STEP
         if self._over[i] and self.autoreset_mode == AutoresetMode.NEXT_STEP:
-            return self._reset_one(i, None, {})
-        obs, reward, terminated, truncated, info = self.envs[i].step(action)
+            return self._autoreset(i)
+        if (lost := self._unborn[i]) is not None:  # and SAME_STEP: a transition that never was
+            answer: StepAnswer = env.void(lost)
+        else:
+            answer = env.step(action)
+        obs, reward, terminated, truncated, info = answer
         self._over[i] = terminated or truncated
-        if self._over[i] and self.autoreset_mode == AutoresetMode.SAME_STEP:
-            first = self._reset_one(i, None, {})
-            return _Answer(first.obs, float(reward), terminated, truncated, first.info, (obs, info))
-        return _Answer(obs, float(reward), terminated, truncated, info)
+        if not (self._over[i] and same):
+            return _Answer(obs, float(reward), terminated, truncated, info)
+        first = self._autoreset(i)
+        return _Answer(first.obs, float(reward), terminated, truncated, {**first.info, "void": info["void"]}, (obs, info))
+
+    def _autoreset(self, i: int) -> _Answer:
+        """Reset in the middle of a step, where one that fails must not stop the others either."""
+        try:
+            return self._reset_one(i, None, {})
+        except InfrastructureError as e:
+            if self.envs[i].on_lost == "raise":
+                raise
+            self._over[i], self._unborn[i] = True, e
+            obs, reward, terminated, truncated, info = self.envs[i].void(e)
+            return _Answer(obs, float(reward), terminated, truncated, info)
 
     def _all(self, chosen: list[int], call: Callable[[int], _Answer]) -> dict[int, _Answer]:
         """Call in threads, and wait for all also when one fails, so that none is left in the middle."""
@@ -208,6 +254,9 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
         return [int(i) for i in np.flatnonzero(mask)]
 
     def _batch(self, answers: dict[int, _Answer]) -> Batch:
+        unborn = [self._unborn[i] for i in answers]
+        if unborn[0] is not None and None not in unborn:
+            raise unborn[0]  # a mask that hides everything would hide that the server has gone
         a = list(answers.values())
         return (
             self._joined([x.obs for x in a]),
