@@ -8,10 +8,10 @@ import (
 )
 
 // pass lets the world's clock follow the page's, whose time has passed while the page came
-// to rest, and notes what keeps the episode from being had again: a world without a clock
-// of its own, or a clock that had to go on by itself. Preconditions: e.mu is held.
+// to rest, and notes what keeps the episode from being had again: a world that is not like
+// the others, or a clock that had to go on by itself. Preconditions: e.mu is held.
 func (e *Episode) pass(o *browser.Observation, byItself time.Duration) error {
-	switch err := e.world.Clocked(); {
+	switch err := e.world.Reproducible(); {
 	case e.drift != "":
 	case err != nil:
 		e.drift = err.Error()

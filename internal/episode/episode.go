@@ -33,12 +33,13 @@ type World interface {
 	StartURL() string
 	Epoch() time.Time
 	// BeginEpisode sets the clock and the seed of the world's programs, and Advance lets the
-	// clock go on. Clocked says why they have no clock of their own, or nil. Unstall lets the
+	// clock go on. Reproducible says why an episode in it need not come out like the same one
+	// in another world, or nil. Unstall lets the
 	// clock go on by itself if what is done until the function that it returns is called
 	// waits for it; that answers by how much it did.
 	BeginEpisode(ctx context.Context, at time.Time, seed uint64) error
 	Advance(to time.Time) error
-	Clocked() error
+	Reproducible() error
 	Unstall() func() time.Duration
 	// Lost is closed when a process of the world has died; Cause says which.
 	Lost() <-chan struct{}

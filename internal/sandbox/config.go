@@ -74,6 +74,12 @@ type Process struct {
 	// RealRandom gives the process and its children the kernel's random bytes until the
 	// first Reseed: who attacks a program by guessing its memory's places has to guess.
 	RealRandom bool `json:"real_random,omitempty"`
+	// SameAddresses lays the memory of the process and its children out in the same way in
+	// every sandbox: some programs mix addresses into what they draw at random.
+	SameAddresses bool `json:"same_addresses,omitempty"`
+	// Pid is the number that the process is to get, for the same reason; 0 is any. It is a
+	// wish: Proc.Pid tells which it got.
+	Pid int `json:"pid,omitempty"`
 	// Landlock limits files and ports further; nil does not.
 	Landlock *sys.Landlock `json:"landlock,omitempty"`
 }

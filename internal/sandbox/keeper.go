@@ -226,9 +226,7 @@ func (k *keeper) spawn(p Process, files []*os.File, c *child) (int, error) {
 	// Held until the child is in the table, so that its end cannot come first.
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	pid, err := sys.ForkConfined(sys.Confinement{
-		Nice: p.Nice, Landlock: p.Landlock, Tasks: k.group, Notify: k.clock.serve(p),
-	}, program, p.Argv, attr)
+	pid, err := k.fork(p, program, attr)
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", p.Name, err)
 	}
@@ -238,6 +236,26 @@ func (k *keeper) spawn(p Process, files []*os.File, c *child) (int, error) {
 	// The keeper itself is exempt from the killer of a full cgroup; its children are not.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(itoa(p.OOMScore)), 0)
 	return pid, nil
+}
+
+// pidTries is how often a number is tried for: a thread of another process that starts at the
+// same moment takes it away.
+const pidTries = 5
+
+// fork is called with mu held.
+func (k *keeper) fork(p Process, program string, attr *syscall.ProcAttr) (pid int, err error) {
+	for try := 1; ; try++ {
+		pid, err = sys.ForkConfined(sys.Confinement{
+			Nice: p.Nice, Landlock: p.Landlock, Tasks: k.group, Notify: k.clock.serve(p),
+			SameAddresses: p.SameAddresses, Pid: p.Pid,
+		}, program, p.Argv, attr)
+		if err != nil || p.Pid == 0 || pid == p.Pid || try == pidTries {
+			return pid, err
+		}
+		// Nobody has heard of it yet; its end is reaped like that of an orphan.
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		k.clock.again(p)
+	}
 }
 
 func lookPath(p Process) (string, error) {

@@ -121,6 +121,13 @@ func (c *clock) serve(p Process) func(int) {
 	return func(listener int) { c.sup.Serve(listener, p.Name) }
 }
 
+// again is called when the first process of a service was given up for another.
+func (c *clock) again(p Process) {
+	if c != nil {
+		c.source.Again(p.Name)
+	}
+}
+
 func (c *clock) started(p Process, pid int) {
 	if c != nil {
 		c.source.SetRoot(p.Name, pid)

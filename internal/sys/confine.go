@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"syscall"
 
@@ -20,6 +21,11 @@ type Confinement struct {
 	Landlock *Landlock
 	// Tasks is the file that takes the threads of the control group that the child is to be in.
 	Tasks *os.File
+	// SameAddresses has the kernel lay out the memory of the child and of its children in the
+	// same way at each start.
+	SameAddresses bool
+	// Pid is the number that the child gets in its namespace if nobody has it; 0 is any.
+	Pid int
 	// Notify, if given, is handed the listener of the calls that a world's clock has to see,
 	// before the process begins. Its first execve is among them: somebody must answer.
 	Notify func(listener int)
@@ -42,9 +48,26 @@ func ForkConfined(c Confinement, path string, argv []string, attr *syscall.ProcA
 		defer withoutCollector()()
 	}
 	onThreadOfItsOwn(func() {
-		if err = confineThread(c); err == nil {
-			pid, err = syscall.ForkExec(path, argv, attr)
+		var next *os.File
+		if c.Pid > 0 {
+			// Opened here: a confined thread may not.
+			if next, err = os.OpenFile("/proc/sys/kernel/ns_last_pid", os.O_WRONLY, 0); err != nil {
+				err = fmt.Errorf("choose the number of a process: %w", err)
+				return
+			}
+			defer next.Close()
 		}
+		if err = confineThread(c); err != nil {
+			return
+		}
+		if next != nil {
+			// As late as possible: who starts a thread now takes the number away.
+			if _, err = next.WriteString(strconv.Itoa(c.Pid - 1)); err != nil {
+				err = fmt.Errorf("choose the number of a process: %w", err)
+				return
+			}
+		}
+		pid, err = syscall.ForkExec(path, argv, attr)
 	})
 	return pid, err
 }
@@ -96,6 +119,11 @@ func confineThread(c Confinement) error {
 			return fmt.Errorf("set priority: %w", err)
 		}
 	}
+	if c.SameAddresses {
+		if err := fixAddresses(); err != nil {
+			return err
+		}
+	}
 	for capability := 0; capability <= lastCapability; capability++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(capability), 0, 0, 0)
 		if err == unix.EINVAL {
@@ -119,6 +147,25 @@ func confineThread(c Confinement) error {
 	}
 	if c.Notify != nil {
 		c.Notify(listener)
+	}
+	return nil
+}
+
+// noRandomize is ADDR_NO_RANDOMIZE of <sys/personality.h>, and askPersonality the argument that
+// changes nothing.
+const (
+	noRandomize    = 0x0040000
+	askPersonality = 0xffffffff
+)
+
+// fixAddresses is for the calling thread and whoever it starts.
+func fixAddresses() error {
+	old, _, e := unix.RawSyscall(unix.SYS_PERSONALITY, askPersonality, 0, 0)
+	if e == 0 {
+		_, _, e = unix.RawSyscall(unix.SYS_PERSONALITY, old|noRandomize, 0, 0)
+	}
+	if e != 0 {
+		return fmt.Errorf("fix the addresses of memory: %w", e)
 	}
 	return nil
 }

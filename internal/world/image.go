@@ -38,6 +38,8 @@ type Image struct {
 	chromium string
 	// chromiumVersion is what the program says, such as "Chromium 156.0.1".
 	chromiumVersion string
+
+	draws draws
 }
 
 // ID names the content of the image: equal ids, equal worlds.

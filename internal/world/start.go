@@ -151,6 +151,9 @@ func (w *World) boot(ctx context.Context, progress func(string), warm bool) erro
 	if err := w.connectJudge(ctx); err != nil {
 		return err
 	}
+	if w.odd, err = w.sameDraw(ctx); err != nil {
+		return err
+	}
 	if warm {
 		progress("warming up")
 		if err := w.warmUp(ctx); err != nil {
@@ -194,7 +197,8 @@ func (w *World) startDatabase(ctx context.Context, svc Service) error {
 		return err
 	}
 	proc, err := w.run(ctx, sandbox.Process{
-		Name: svc.Name, UID: uidDB, Dir: dataDir, Env: append(postgres.ServerEnv(), "HOME="+dataHome),
+		SameAddresses: true, Pid: w.pidOf(svc.Name),
+		Name: svc.Name, UID: uidDB, Dir: dataDir, Env: append(postgres.ServerEnv(), "HOME="+dataHome, opensslVariable+"="+plainOpenSSL),
 		Argv: postgres.ServerArgv(w.img.postgres, dataDir, socketDir, "127.0.0.1", postgres.Port),
 	})
 	if err != nil {
@@ -209,6 +213,9 @@ func (w *World) startCommand(ctx context.Context, svc Service, vars map[string]s
 		return err
 	}
 	env := []string{"PATH=" + outDir + ":/usr/local/bin:/usr/bin:/bin", "HOME=/home/app", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC"}
+	if _, own := svc.Env[opensslVariable]; !own {
+		env = append(env, opensslVariable+"="+plainOpenSSL)
+	}
 	keys := make([]string, 0, len(svc.Env))
 	for k := range svc.Env {
 		keys = append(keys, k)
@@ -221,8 +228,9 @@ func (w *World) startCommand(ctx context.Context, svc Service, vars map[string]s
 		}
 		env = append(env, k+"="+v[0])
 	}
-	p := sandbox.Process{Name: svc.Name, UID: uidApp, Dir: "/home/app", Env: env, Argv: argv}
+	p := sandbox.Process{Name: svc.Name, UID: uidApp, Dir: "/home/app", Env: env, Argv: argv, SameAddresses: true, Pid: w.pidOf(svc.Name)}
 	proc, err := w.run(ctx, p)
+	p.Pid = 0 // what asks whether it is ready gets any
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ type World struct {
 
 	judge *postgres.Judge
 	setup *postgres.SetupConn
+	odd   string // how it differs from other worlds of its image; set by start
 	saved *saved // what driver rewind needs; only its Start and Reset touch it
 
 	lost   chan struct{}
@@ -159,7 +160,7 @@ func (w *World) watchProc(proc *sandbox.Proc) {
 // whatever becomes of the processes.
 func (w *World) renew() *World {
 	n := newWorld(w.img)
-	n.box, n.judge, n.setup, n.saved = w.box, w.judge, w.setup, w.saved
+	n.box, n.judge, n.setup, n.saved, n.odd = w.box, w.judge, w.setup, w.saved, w.odd
 	w.once.Do(func() {
 		w.mu.Lock()
 		w.ended = true

@@ -109,6 +109,13 @@ func (s *Source) SetRoot(service string, pid int) {
 	s.roots[service] = pid
 }
 
+// Again says that a service starts once more, as if it had not before.
+func (s *Source) Again(service string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.starts, service)
+}
+
 // stream gives the stream of the process that a thread belongs to.
 func (s *Source) stream(service string, tid int) *stream {
 	s.mu.Lock()
