@@ -1,12 +1,15 @@
 package casetest
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/browser"
-	"github.com/pommelgym/pommel/internal/cdp"
 )
 
 // A target inside the window may still lie under a bar that is fixed there.
@@ -81,10 +84,16 @@ func TestOddIDs(t *testing.T) {
 	}
 	w.logged(want + "[841][841][a.b.c][ns:field]")
 	for _, sel := range []string{"#841", "#a.b.c", "button["} {
-		began := time.Now()
-		w.fails("invalid_selector|not_found", "click(selector=%q)", sel)
-		if d := time.Since(began); d > 5*time.Second {
-			t.Errorf("%s took %v to be refused", sel, d)
+		// The fastest of a few, so that the machine's other work does not count: what is
+		// waited for would be waited for each time.
+		fastest := callTimeout
+		for range 8 {
+			began := time.Now()
+			w.fails("invalid_selector|not_found", "click(selector=%q)", sel)
+			fastest = min(fastest, time.Since(began))
+		}
+		if fastest > 200*time.Millisecond {
+			t.Errorf("%s took %v to be refused", sel, fastest)
 		}
 	}
 	for range 2 {
@@ -92,30 +101,76 @@ func TestOddIDs(t *testing.T) {
 	}
 }
 
-// What is not there is reported, and asking leaves nothing behind.
+// What is not there is reported, and asking leaves nothing behind. Goroutines can only be
+// counted while no other test has a browser, so this one does not run beside others.
+//
+//nolint:paralleltest // see above
 func TestNotThere(t *testing.T) {
-	t.Parallel()
 	w := open(t)
 	w.load("/c06_not_there.html")
-	var first cdp.Stats
-	for i := range 10 {
+	const rounds = 100
+	var first leftBehind
+	for i := range rounds {
 		w.fails("not_found", `click(selector="#nope")`)
 		w.fails("not_found", `fill(selector="#nope", value="x")`)
 		w.fails("not_found", `select_option(selector="#nope", options="x")`)
 		w.fails("not_found", `scroll(0, 10, selector="#nope")`)
 		w.ok(`click(selector="#ok")`)
 		if i == 0 {
-			first = w.proc.Conn.Stats()
+			first = w.leftBehind()
 		}
 	}
-	if now := w.proc.Conn.Stats(); now.Pending > first.Pending || now.Handlers > first.Handlers {
-		t.Errorf("what was not there left something behind: %+v, at first %+v", now, first)
+	// What has ended may take a moment to be gone.
+	over := time.After(callTimeout)
+	for w.leftBehind().exceeds(first) {
+		select {
+		case <-time.After(10 * time.Millisecond):
+			continue
+		case <-over:
+		}
+		t.Errorf("what was not there left something behind: %+v, at first %+v", w.leftBehind(), first)
+		break
 	}
-	w.logged(strings.Repeat("ok ", 10))
+	w.logged(strings.Repeat("ok ", rounds))
 	w.fails("not_found", `click("999")`)
 	bid := w.handle("button", "ok")
 	w.raw("", "document.getElementById('ok').remove()", nil)
 	w.fails("stale", "click(%q)", bid)
+}
+
+// leftBehind is what a call could leave: goroutines of ours, commands and receivers of
+// the protocol, tabs and contexts of the browser.
+type leftBehind struct{ goroutines, pending, handlers, targets, contexts int }
+
+func (l leftBehind) exceeds(m leftBehind) bool {
+	return l.goroutines > m.goroutines || l.pending > m.pending || l.handlers > m.handlers || l.targets > m.targets || l.contexts > m.contexts
+}
+
+func (w *world) leftBehind() (l leftBehind) {
+	w.t.Helper()
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for s := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(s, "internal/browser.") || strings.Contains(s, "internal/cdp.") {
+			l.goroutines++
+		}
+	}
+	st := w.proc.Conn.Stats()
+	l.pending, l.handlers = st.Pending, st.Handlers
+	var targets struct {
+		TargetInfos []json.RawMessage `json:"targetInfos"`
+	}
+	var contexts struct {
+		BrowserContextIDs []string `json:"browserContextIds"`
+	}
+	if err := w.spy.Call(w.ctx(), "Target.getTargets", nil, &targets); err != nil {
+		w.t.Fatalf("list targets: %v", err)
+	}
+	if err := w.spy.Call(w.ctx(), "Target.getBrowserContexts", nil, &contexts); err != nil {
+		w.t.Fatalf("list contexts: %v", err)
+	}
+	l.targets, l.contexts = len(targets.TargetInfos), len(contexts.BrowserContextIDs)
+	return l
 }
 
 // An option is chosen as a user does it, so that the page hears of it.
@@ -270,15 +325,19 @@ func TestNewTabs(t *testing.T) {
 	check(2, "C11b")
 }
 
-// A click that leaves the page has worked: it is neither an error nor made twice.
-func TestLeavingDuringAClick(t *testing.T) {
+// A click that leaves the page has worked: it is neither an error nor made twice. A soak
+// makes it 50 times with a server that takes its time.
+func TestSoakLeavingDuringAClick(t *testing.T) {
 	t.Parallel()
+	rounds, ms := 10, 100
+	if os.Getenv("POMMEL_SOAK") != "" {
+		rounds, ms = 50, 1500
+	}
 	w := open(t)
-	const rounds = 5
 	for i := range rounds {
 		for _, id := range []string{"slow", "down"} {
 			w.load("/c12_leaving.html")
-			w.raw("", "document.getElementById('slow').href='/slow?ms=300'", nil)
+			w.raw("", fmt.Sprintf("document.getElementById('slow').href='/slow?ms=%d'", ms), nil)
 			w.ok("click(selector=%q)", "#"+id)
 			o := w.look(browser.View{})
 			if o.URL != w.site.URL+"/next" || !strings.Contains(o.Text, "the next page") {
@@ -286,12 +345,13 @@ func TestLeavingDuringAClick(t *testing.T) {
 			}
 		}
 		w.load("/c12_leaving.html")
+		w.raw("", fmt.Sprintf("document.forms[0].action='/count?ms=%d'", ms), nil)
 		w.ok(`click(selector="#post")`)
 		if n := w.site.posts.Load(); n != int64(i+1) {
 			t.Fatalf("%d clicks made %d posts", i+1, n)
 		}
+		w.sees(fmt.Sprintf("posts: %d", i+1))
 	}
-	w.sees("posts: 5")
 }
 
 // Scrolling moves what a user's wheel would move, and says how far.

@@ -240,6 +240,33 @@ func TestOddText(t *testing.T) {
 	}
 }
 
+// Noise is what packs worst: a picture of a window full of it is whole and valid.
+func TestPictureOfNoise(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{720, 4000} {
+		w := open(t, func(c *browser.Config) { c.Width, c.Height = size, size })
+		w.load("/c36_noise.html")
+		for _, format := range []string{"png", "jpeg"} {
+			shot := w.look(browser.View{Screenshot: format}).Screenshot
+			if shot == nil {
+				t.Fatalf("there is no %s of %d x %d", format, size, size)
+			}
+			img, kind, err := image.Decode(bytes.NewReader(shot.Data))
+			if err != nil || kind != format {
+				t.Fatalf("the picture is %s, %v; want %s", kind, err, format)
+			}
+			if b := img.Bounds(); b.Dx() != size || b.Dy() != size || shot.Width != size || shot.Height != size {
+				t.Errorf("the %s is %v and says %d x %d, want %d squared", format, b, shot.Width, shot.Height, size)
+			}
+			if format == "png" && len(shot.Data) < size*size {
+				t.Errorf("%d bytes do not hold the noise of %d squared", len(shot.Data), size)
+			}
+		}
+		w.ok(`click(selector="canvas")`)
+		w.sees("button 'hit'")
+	}
+}
+
 // Every channel follows the rule of docs/observations.md.
 func TestHiddenText(t *testing.T) {
 	t.Parallel()

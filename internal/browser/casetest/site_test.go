@@ -86,7 +86,7 @@ func (s *site) routes(mux *http.ServeMux) {
 	mux.HandleFunc("/next", func(w http.ResponseWriter, _ *http.Request) { html(w, "<title>next</title><h1>the next page</h1>") })
 	mux.HandleFunc("POST /count", func(w http.ResponseWriter, r *http.Request) {
 		n := s.posts.Add(1)
-		s.pause(r, 300*time.Millisecond)
+		s.pause(r, millis(r))
 		html(w, fmt.Sprintf("<title>count</title><h1>posts: %d</h1>", n))
 	})
 	mux.HandleFunc("/sse", func(w http.ResponseWriter, r *http.Request) {
