@@ -158,6 +158,7 @@ class FakeGym:
         return {
             "task": e["task"], "seed": e["seed"], "split": "train", "success": success, "potential": float(success),
             "stages": [{"name": "done", "weight": 1, "holds": success}], "observationHash": "ab",
+            "capped": True, "notReproducible": "it was slow",
             "perturbed": bool(e["profile"]), "profile": e["profile"],
             "perturbations": [{
                 "virtualMs": "1500", "step": 1, "rule": "http.error", "kind": "http.error", "at": 2, "target": "GET /cart",

@@ -93,6 +93,8 @@ def test_profile(fake: FakeGym) -> None:
     obs, info = env.reset(seed=1, options={"profile": "rough@0.5"})
     assert [r["profile"] for r in fake.named("Reset")] == ["mild", "rough@0.5"]
     assert info["perturbed"] and info["profile"] == "rough@0.5"
+    told = env.unwrapped.last_result.info
+    assert info["capped"] and not info["reproducible"] and told.not_reproducible == "it was slow"
     assert info["perturbations"] == [
         {
             "virtual_ms": 1500, "step": 1, "rule": "http.error", "kind": "http.error", "at": 2, "target": "GET /cart",

@@ -2540,6 +2540,13 @@ type Info struct {
 	VerdictJson string `protobuf:"bytes,13,opt,name=verdict_json,json=verdictJson,proto3" json:"verdict_json,omitempty"`
 	// Set when the agent called report_infeasible.
 	Infeasible bool `protobuf:"varint,14,opt,name=infeasible,proto3" json:"infeasible,omitempty"`
+	// A request was slower, in real time, than a step waits for: what came of it depends on
+	// the speed of the machine.
+	Capped bool `protobuf:"varint,15,opt,name=capped,proto3" json:"capped,omitempty"`
+	// An episode with the same task, seed and actions is the same again; if not,
+	// not_reproducible says why it need not be.
+	Reproducible    bool   `protobuf:"varint,16,opt,name=reproducible,proto3" json:"reproducible,omitempty"`
+	NotReproducible string `protobuf:"bytes,17,opt,name=not_reproducible,json=notReproducible,proto3" json:"not_reproducible,omitempty"`
 	// Set when something may be in the agent's way in this episode, of the profile `profile`.
 	Perturbed bool   `protobuf:"varint,18,opt,name=perturbed,proto3" json:"perturbed,omitempty"`
 	Profile   string `protobuf:"bytes,19,opt,name=profile,proto3" json:"profile,omitempty"`
@@ -2675,6 +2682,27 @@ func (x *Info) GetInfeasible() bool {
 		return x.Infeasible
 	}
 	return false
+}
+
+func (x *Info) GetCapped() bool {
+	if x != nil {
+		return x.Capped
+	}
+	return false
+}
+
+func (x *Info) GetReproducible() bool {
+	if x != nil {
+		return x.Reproducible
+	}
+	return false
+}
+
+func (x *Info) GetNotReproducible() string {
+	if x != nil {
+		return x.NotReproducible
+	}
+	return ""
 }
 
 func (x *Info) GetPerturbed() bool {
@@ -3167,7 +3195,7 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\vActionError\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
-	"\x04call\x18\x03 \x01(\x05R\x04call\"\xad\x04\n" +
+	"\x04call\x18\x03 \x01(\x05R\x04call\"\x94\x05\n" +
 	"\x04Info\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
 	"\x04seed\x18\x02 \x01(\x03R\x04seed\x12\x18\n" +
@@ -3187,7 +3215,10 @@ const file_pommel_v1_gym_proto_rawDesc = "" +
 	"\fverdict_json\x18\r \x01(\tR\vverdictJson\x12\x1e\n" +
 	"\n" +
 	"infeasible\x18\x0e \x01(\bR\n" +
-	"infeasible\x12\x1c\n" +
+	"infeasible\x12\x16\n" +
+	"\x06capped\x18\x0f \x01(\bR\x06capped\x12\"\n" +
+	"\freproducible\x18\x10 \x01(\bR\freproducible\x12)\n" +
+	"\x10not_reproducible\x18\x11 \x01(\tR\x0fnotReproducible\x12\x1c\n" +
 	"\tperturbed\x18\x12 \x01(\bR\tperturbed\x12\x18\n" +
 	"\aprofile\x18\x13 \x01(\tR\aprofile\x12=\n" +
 	"\rperturbations\x18\x14 \x03(\v2\x17.pommel.v1.PerturbationR\rperturbations\"\xa9\x03\n" +

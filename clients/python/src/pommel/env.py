@@ -344,6 +344,8 @@ class PommelEnv(gymnasium.Env[dict[str, Any], str]):
             "collateral": list(i.collateral),
             "observation_hash": i.observation_hash,
             "infeasible": i.infeasible,
+            "capped": i.capped,
+            "reproducible": i.reproducible,
             "messages": list(i.messages),
             "notes": list(i.notes),
             "perturbed": i.perturbed,

@@ -153,6 +153,11 @@ class Info:
     notes: list[str]
     still_running: list[str]
     infeasible: bool
+    # Whether a request was slower, in real time, than a step waits for.
+    capped: bool
+    # Whether an episode with the same task, seed and actions is the same again, or why it need not be.
+    reproducible: bool
+    not_reproducible: str
     # Where the wall time of the call went: total_ms, act_ms, observe_ms, judge_ms, reset_ms.
     timing: dict[str, float]
     verdict_json: str
@@ -185,6 +190,9 @@ class Info:
             notes=i.get("notes", []),
             still_running=i.get("stillRunning", []),
             infeasible=i.get("infeasible", False),
+            capped=i.get("capped", False),
+            reproducible=i.get("reproducible", False),
+            not_reproducible=i.get("notReproducible", ""),
             timing={
                 f"{k}_ms": float(timing.get(f"{k}Ms", 0)) for k in ("total", "act", "observe", "judge", "reset")
             },
