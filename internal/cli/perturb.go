@@ -10,8 +10,9 @@ import (
 )
 
 type perturbCmd struct {
-	List perturbListCmd `cmd:"" help:"List the kinds of perturbation, or the built-in profiles."`
-	Plan perturbPlanCmd `cmd:"" help:"Print what a profile will do in the episode of a seed."`
+	List    perturbListCmd    `cmd:"" help:"List the kinds of perturbation, or the built-in profiles."`
+	Plan    perturbPlanCmd    `cmd:"" help:"Print what a profile will do in the episode of a seed."`
+	Gallery perturbGalleryCmd `cmd:"" help:"Take pictures of what each kind makes of a page."`
 }
 
 type perturbListCmd struct {

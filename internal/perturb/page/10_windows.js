@@ -13,7 +13,7 @@ const inWindow = (w, actions, onDark) => {
     css(x, {position: 'absolute', top: '12px', right: '12px'});
     box.append(x);
   }
-  box.append(make('h2', {id}, {'font-size': '21px', 'font-weight': '700', 'line-height': '1.25', margin: '0 34px 8px 0', color: look.ink}, w.title));
+  box.append(make('h2', {id}, {'font-size': '21px', 'font-weight': '700', 'line-height': '1.25', margin: w.close ? '0 34px 8px 0' : '0 0 8px', color: look.ink}, w.title));
   box.append(make('p', {}, {margin: '0 0 16px', color: look.soft}, w.text));
   if (w.field) {
     const f = make('input', {type: w.field.type || 'text', placeholder: w.field.hint, 'aria-label': w.field.name}, {
@@ -23,7 +23,8 @@ const inWindow = (w, actions, onDark) => {
   }
   if (w.scale) {
     const row = make('div', {role: 'group', 'aria-label': w.title}, {display: 'flex', gap: '6px', margin: '0 0 18px', 'flex-wrap': 'wrap'});
-    for (const n of w.scale) row.append(css(button(n, false, bye()), {padding: '8px 12px', 'min-width': '40px'}));
+    const many = w.scale.length > 7;
+    for (const n of w.scale) row.append(css(button(n, false, bye()), many ? {padding: '8px 2px', flex: '1 1 30px'} : {padding: '8px 14px', 'min-width': '40px'}));
     box.append(row);
   }
   const row = make('div', {}, {display: 'flex', gap: '10px', 'flex-wrap': 'wrap', 'justify-content': w.right ? 'flex-end' : 'flex-start'});

@@ -124,7 +124,15 @@ kinds['dom.reorder'] = () => {
 
 kinds['dom.move'] = () => {
   const asides = [...document.querySelectorAll('main aside, main form.filters, main nav')].filter((e) => e.parentElement && e.parentElement.children.length > 1 && shown(e));
-  for (const e of asides) { if (e.previousElementSibling) e.parentElement.prepend(e); else e.parentElement.append(e); }
+  for (const e of asides) {
+    const parent = e.parentElement, tracks = styleOf(parent).gridTemplateColumns.split(' ');
+    // The columns of a grid change sides with what stands in them; the widest takes what is left.
+    if (styleOf(parent).display === 'grid' && tracks.length === 2 && parent.children.length === 2) {
+      const [a, b] = tracks.map(parseFloat);
+      css(parent, {'grid-template-columns': a < b ? 'minmax(0, 1fr) ' + a + 'px' : b + 'px minmax(0, 1fr)'});
+    }
+    if (e.previousElementSibling) parent.prepend(e); else parent.append(e);
+  }
   return asides.length ? {target: asides.length + ' parts'} : null;
 };
 
