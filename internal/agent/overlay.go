@@ -29,6 +29,18 @@ func parseText(text string) []line {
 type overlay struct {
 	role, name string
 	buttons    []line
+	bids       []string
+}
+
+// inOverlays are the bids of all that stands in overlays.
+func inOverlays(o *gym.Observation) map[string]bool {
+	out := map[string]bool{}
+	for _, v := range overlays(o) {
+		for _, bid := range v.bids {
+			out[bid] = true
+		}
+	}
+	return out
 }
 
 // overlays finds what stands at the end of the page, outside of its landmarks.
@@ -43,6 +55,9 @@ func overlays(o *gym.Observation) []overlay {
 		}
 		v := overlay{role: l.role, name: l.name}
 		for j := i + 1; j < len(lines) && lines[j].depth > l.depth; j++ {
+			if lines[j].bid != "" {
+				v.bids = append(v.bids, lines[j].bid)
+			}
 			if lines[j].role == "button" {
 				v.buttons = append(v.buttons, lines[j])
 			}

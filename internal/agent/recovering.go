@@ -92,7 +92,8 @@ func (p *performance) good(res *gym.Result, want *take) bool {
 	case want.failed:
 		return true
 	}
-	return res.Observation.LastActionError == nil && samePage(res.Observation.URL, want.after) && res.Info.Potential >= want.potential-1e-9
+	return res.Observation.LastActionError == nil && samePage(res.Observation.URL, want.after) &&
+		res.Info.Potential >= want.potential-1e-9 && want.shows(res.Observation.Text)
 }
 
 // attempt performs an action and clears away what keeps it from being performed.
@@ -134,8 +135,9 @@ func (p *performance) refind(text string, want *take) string {
 		return ""
 	}
 	var alike, named []gym.Element
+	above := inOverlays(p.last.Observation)
 	for _, e := range p.last.Observation.Elements {
-		if e.Role == want.about.Role {
+		if e.Role == want.about.Role && !above[e.Bid] {
 			alike = append(alike, e)
 			if e.Name == want.about.Name {
 				named = append(named, e)
@@ -146,7 +148,7 @@ func (p *performance) refind(text string, want *take) string {
 	switch {
 	case want.about.Place < len(named):
 		bid = named[want.about.Place].Bid
-	case want.about.Index < len(alike):
+	case want.about.Index < len(alike) && len(alike) >= want.about.Of: // with fewer it is another page
 		bid = alike[want.about.Index].Bid
 	default:
 		return ""
@@ -195,7 +197,7 @@ func (p *performance) again(ctx context.Context, text string, want *take) (*gym.
 	if !samePage(res.Observation.URL, want.before) || res.Observation.LastActionError != nil {
 		return res, nil
 	}
-	if want.potential > 0 && res.Info.Potential >= want.potential-1e-9 && samePage(want.before, want.after) {
+	if (want.potential > 0 || len(want.news) > 0) && p.good(res, want) {
 		return res, nil // it had taken effect after all
 	}
 	first := p.k - 1

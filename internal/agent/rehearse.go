@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"net/url"
+	"regexp"
+	"strings"
 
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/action"
@@ -17,6 +19,8 @@ type take struct {
 	before, after string
 	// potential is what had been reached after it.
 	potential float64
+	// news is what the page showed after it and not before, for presses that stay on the page.
+	news map[string]int
 	// failed says that it failed without perturbations too: the script counts on it.
 	failed bool
 }
@@ -32,7 +36,7 @@ func (r *recovering) Rehearse(ctx context.Context, env *gym.Env, task string, se
 	if err != nil {
 		return err
 	}
-	at := first.Observation.URL
+	at, shown := first.Observation.URL, first.Observation.Text
 	var lost error
 	// What the script itself makes of it shows when it is played for good.
 	_ = env.Oracle(ctx, func(ctx context.Context, text string) (*gym.Result, error) {
@@ -51,10 +55,62 @@ func (r *recovering) Rehearse(ctx context.Context, env *gym.Env, task string, se
 		}
 		at = res.Observation.URL
 		t.after, t.potential, t.failed = at, res.Info.Potential, res.Observation.LastActionError != nil
+		if samePage(t.before, t.after) && presses(&t) {
+			t.news = newIn(shown, res.Observation.Text)
+		}
+		shown = res.Observation.Text
 		r.score = append(r.score, t)
 		return res, nil
 	})
 	return lost
+}
+
+// presses says whether an action is one that an application answers to.
+func presses(t *take) bool {
+	name, _, _ := strings.Cut(t.text, "(")
+	return (name == "click" || name == "press") && !fills(t)
+}
+
+// newIn is what a page shows more often than another: elements by role and name, and, as
+// words may change, by role and the numbers in their names.
+func newIn(before, after string) map[string]int {
+	old, news := features(before), map[string]int{}
+	for k, n := range features(after) {
+		if n > old[k] {
+			news[k] = n
+		}
+	}
+	return news
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+func features(text string) map[string]int {
+	out := map[string]int{}
+	for _, l := range parseText(text) {
+		if l.name == "" {
+			continue
+		}
+		out[l.role+" "+l.name]++
+		if n := digits.FindAllString(l.name, -1); n != nil {
+			out[l.role+" #"+strings.Join(n, " ")]++
+		}
+	}
+	return out
+}
+
+// shows says whether a page has any of the news.
+func (t *take) shows(text string) bool {
+	if len(t.news) == 0 {
+		return true
+	}
+	now := features(text)
+	for k, n := range t.news {
+		if now[k] >= n {
+			return true
+		}
+	}
+	return false
 }
 
 // selectorOf is the selector of an action of one call, or "".
