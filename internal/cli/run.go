@@ -121,6 +121,21 @@ func (s *State) rollout(ctx context.Context, g *gym.Gym, label string, c rollout
 	return rollout.Run(ctx, g, c)
 }
 
+// printKinds compares success with and without each kind of perturbation that struck.
+func printKinds(s *State, sum *rollout.Summary) {
+	if len(sum.ByKind) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, k := range sum.ByKind {
+		rows = append(rows, []string{
+			k.Kind, strconv.Itoa(k.Strikes), strconv.Itoa(k.With.Episodes), percent(k.With.Success, k.With.Episodes), percent(k.Without.Success, k.Without.Episodes),
+		})
+	}
+	fmt.Fprintf(s.Stdout, "\nprofile %s, something struck in %d episodes\n", sum.Profile, sum.Perturbed)
+	table(s.Stdout, "KIND|STRIKES|EPISODES|SUCCESS WITH|WITHOUT", rows...)
+}
+
 func printSummary(s *State, sum *rollout.Summary) {
 	var rows [][]string
 	for _, t := range sum.ByTask {
@@ -130,6 +145,7 @@ func printSummary(s *State, sum *rollout.Summary) {
 		})
 	}
 	table(s.Stdout, "TASK|DIFFICULTY|SPLIT|EPISODES|SUCCESS|REWARD|STEPS", rows...)
+	printKinds(s, sum)
 	fmt.Fprintf(s.Stdout, "\n%s: %d of %d episodes succeeded (%s; 95 %% interval %.0f to %.0f %%), mean reward %.3f, %.1f steps/s, %d truncated, %d infrastructure failures\n",
 		sum.Agent, sum.Success, sum.Episodes, percent(sum.Success, sum.Episodes),
 		100*sum.Interval.Low, 100*sum.Interval.High, sum.MeanReward, sum.StepsPerS, sum.Truncated, sum.Lost)

@@ -28,9 +28,14 @@ type Summary struct {
 	Lost        int             `json:"infra_failures"`
 	AgentErrors int             `json:"agent_errors"`
 	ByTask      []TaskLine      `json:"by_task"`
-	Failures    []Failure       `json:"failures,omitempty"`
+	// Perturbed is in how many episodes something struck; ByKind compares success with and
+	// without each kind.
+	Perturbed int        `json:"perturbed_episodes"`
+	ByKind    []KindLine `json:"by_kind,omitempty"`
+	Failures  []Failure  `json:"failures,omitempty"`
 
 	byTask map[string]*TaskLine
+	byKind map[string]*KindLine
 }
 
 // TaskLine adds up one task.
@@ -60,7 +65,7 @@ type Failure struct {
 const maxFailures = 50
 
 func newSummary(c Config) *Summary {
-	s := &Summary{Agent: c.Agent, Profile: cmp.Or(c.Profile, "none"), Seed: c.Seed, byTask: map[string]*TaskLine{}}
+	s := &Summary{Agent: c.Agent, Profile: cmp.Or(c.Profile, "none"), Seed: c.Seed, byTask: map[string]*TaskLine{}, byKind: map[string]*KindLine{}}
 	for _, t := range c.Tasks {
 		s.byTask[t.ID] = &TaskLine{Task: t.ID, Difficulty: t.Difficulty, Split: t.Split}
 	}
@@ -79,6 +84,7 @@ func (s *Summary) add(e Episode) {
 	}
 	t := s.byTask[e.Task]
 	s.Episodes++
+	s.strikes(e)
 	t.Episodes++
 	s.Steps += e.Steps
 	t.steps += e.Steps
@@ -108,6 +114,7 @@ func (s *Summary) finish(took time.Duration) {
 		s.StepsPerS = float64(s.Steps) / s.Seconds
 		s.EpisodesPS = float64(s.Episodes) / s.Seconds
 	}
+	s.finishKinds()
 	for _, t := range s.byTask {
 		if t.Episodes > 0 {
 			t.Interval = wilson.Of(t.Success, t.Episodes)
