@@ -16,7 +16,7 @@ const (
 	forever  = 50 * 365 * 24 * time.Hour
 )
 
-// openDatabase opens all connections at once and keeps them: they are never aged
+// openDatabase opens all connections, one after the other, and keeps them: they are never aged
 // out, checked in the background or replaced, so the set of sockets is the same
 // before and after the process is put back in time.
 func openDatabase(ctx context.Context, url string) (*pgxpool.Pool, error) {
@@ -27,7 +27,9 @@ func openDatabase(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read DATABASE_URL: %w", err)
 	}
-	config.MinConns, config.MaxConns = poolSize, poolSize
+	// Without a minimum: the pool would open that many side by side, and which connection
+	// then serves a request, and draws its tokens, would be a matter of chance.
+	config.MinConns, config.MaxConns = 0, poolSize
 	config.MaxConnLifetime, config.MaxConnIdleTime, config.HealthCheckPeriod = forever, forever, forever
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"

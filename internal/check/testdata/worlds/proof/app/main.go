@@ -41,8 +41,17 @@ func main() {
 		show(w, `<h1>One</h1><form method=post action=/add><input type=hidden name=text value=one><button id=go>Go</button></form>`, nil)
 	})
 	mux.HandleFunc("GET /parcels", a.parcels)
+	mux.HandleFunc("GET /patience", func(w http.ResponseWriter, r *http.Request) { show(w, patience, nil) })
 	log.Fatal(http.ListenAndServe(*listen, mux))
 }
+
+// patience takes half a minute: a timer, a request after five seconds, an animation.
+const patience = `<h1>Patience</h1><style>@keyframes go { to { margin-left: 90px } } #bar { animation: go 20s }</style>
+<p id=bar>bar</p><p id=timer>waiting</p><p id=request>asking</p><p id=moved>moving</p><script>
+setTimeout(() => { timer.textContent = 'half a minute' }, 30000)
+setTimeout(async () => { request.textContent = 'answered ' + (await fetch('/one')).status }, 5000)
+bar.onanimationend = () => { moved.textContent = 'moved at ' + Math.round(performance.now() / 1000) + ' s' }
+</script>`
 
 func show(w http.ResponseWriter, page string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
