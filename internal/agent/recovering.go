@@ -137,11 +137,14 @@ func (p *performance) refind(text string, want *take) string {
 	var alike, named []gym.Element
 	above := inOverlays(p.last.Observation)
 	for _, e := range p.last.Observation.Elements {
-		if e.Role == want.about.Role && !above[e.Bid] {
+		if e.Role != want.about.Role {
+			continue
+		}
+		if !above[e.Bid] {
 			alike = append(alike, e)
-			if e.Name == want.about.Name {
-				named = append(named, e)
-			}
+		}
+		if e.Name == want.about.Name {
+			named = append(named, e)
 		}
 	}
 	bid := ""
@@ -201,7 +204,7 @@ func (p *performance) again(ctx context.Context, text string, want *take) (*gym.
 		return res, nil // it had taken effect after all
 	}
 	first := p.k - 1
-	for first > 0 && samePage(p.score[first-1].before, want.before) && fills(&p.score[first-1]) {
+	for first > 0 && samePage(p.score[first-1].before, want.before) && (fills(&p.score[first-1]) || p.score[first-1].opens(want)) {
 		first--
 	}
 	for i := first; i < p.k-1; i++ {
@@ -210,6 +213,11 @@ func (p *performance) again(ctx context.Context, text string, want *take) (*gym.
 		}
 	}
 	return p.attempt(ctx, text, want)
+}
+
+// opens says whether a press brought about the element that a later action is about.
+func (t *take) opens(later *take) bool {
+	return later.about != nil && later.about.Name != "" && t.news[later.about.Role+" "+later.about.Name] > 0
 }
 
 // fills says whether an action only changes what a form holds.
