@@ -346,6 +346,9 @@ func TestChromiumRenderer(t *testing.T) {
 	c.forget()
 	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.dir, "/dev/shm"}})
 	s := snapshot(t, tree)
+	tree.mu.Lock()
+	tree.unwatch() // whoever is told of the death first decides: here it is the rewind
+	tree.mu.Unlock()
 	want := c.js(pageState)
 	kids := children(c.cmd.Process.Pid, nil)
 	if len(kids) != 1 {

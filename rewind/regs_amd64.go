@@ -51,3 +51,9 @@ func native(r *uapi.Regs) bool { return r.Cs == user64CodeSeg }
 
 // threadPointer is the address of thread-local storage.
 func threadPointer(r *uapi.Regs) uint64 { return r.Fs_base }
+
+func stackPointer(r *uapi.Regs) uint64 { return r.Rsp }
+
+// waitsOnly says whether the call that a thread waits in writes nothing into its memory while
+// it waits, nor when it is interrupted (others write down how much of their time was left).
+func waitsOnly(r *uapi.Regs) bool { return uapi.WaitsOnly(r.Orig_rax, r.Rsi) }

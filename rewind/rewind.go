@@ -277,6 +277,11 @@ func (w *rewinder) scanAll() error {
 		st := w.s.process(p.pid)
 		p.diff = w.differing(p, st)
 		p.writes.shared = p.writes.shared[:0]
+		if w.rests(p, st) {
+			p.writes.reset()
+			p.job, p.lookJob = nil, nil
+			continue
+		}
 		alone := len(t.live) == 1
 		if alone {
 			wg.Add(1)

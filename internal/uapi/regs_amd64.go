@@ -23,3 +23,23 @@ func Restartable(nr uint64) bool {
 	}
 	return false
 }
+
+// WaitsOnly says whether a system call, given its second argument, leaves the caller's memory
+// alone until what it waits for has come.
+func WaitsOnly(nr, second uint64) bool {
+	switch nr {
+	case unix.SYS_FUTEX: // those that inherit priorities write down that somebody waits
+		const options = 0x80 | 0x100 // private, real time
+		op := second &^ options
+		return op == futexWait || op == futexWaitBitset
+	case unix.SYS_EPOLL_WAIT, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2, unix.SYS_READ, unix.SYS_RECVFROM, unix.SYS_RECVMSG,
+		unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_WAIT4, unix.SYS_WAITID, unix.SYS_PAUSE, unix.SYS_RT_SIGSUSPEND:
+		return true
+	}
+	return false
+}
+
+const (
+	futexWait       = 0
+	futexWaitBitset = 9
+)
