@@ -49,6 +49,7 @@ type keeper struct {
 	mu    sync.Mutex     // taken after reaping
 	procs map[int]*child // by pid
 	pids  map[int]int    // pid by key
+	given map[int]int    // by pid: starts that were given up, whose ends are still to be noted
 }
 
 // child is a started process; exited, where set, takes its end instead of an event.
@@ -70,7 +71,7 @@ func keep() error {
 	if err := harden(); err != nil {
 		return err
 	}
-	k := &keeper{ch: ch, procs: map[int]*child{}, pids: map[int]int{}}
+	k := &keeper{ch: ch, procs: map[int]*child{}, pids: map[int]int{}, given: map[int]int{}}
 	// SIGCHLD must be caught before the first child exists. Others are caught and dropped;
 	// ignoring them would be inherited by the children.
 	ended := make(chan os.Signal, 1)
@@ -252,7 +253,9 @@ func (k *keeper) fork(p Process, program string, attr *syscall.ProcAttr) (pid in
 		if err != nil || p.Pid == 0 || pid == p.Pid || try == pidTries {
 			return pid, err
 		}
-		// Nobody has heard of it yet; its end is reaped like that of an orphan.
+		// Nobody has heard of it yet, and nobody is to hear of its end, which may become known
+		// only when the next one has its number.
+		k.given[pid]++
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		k.clock.again(p)
 	}
@@ -331,6 +334,10 @@ func (k *keeper) ended(pid int, status syscall.WaitStatus) {
 
 // note reports the end of a child that is waited for. It is called with mu held.
 func (k *keeper) note(pid int, status syscall.WaitStatus) {
+	if k.given[pid] > 0 {
+		k.given[pid]--
+		return
+	}
 	c := k.procs[pid]
 	if c == nil {
 		return

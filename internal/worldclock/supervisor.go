@@ -63,11 +63,15 @@ func (s *Supervisor) Pin() { s.deadlines.pin() }
 func (s *Supervisor) Serve(listener int, service string) {
 	uapi.NotifySync(listener)
 	s.wg.Add(1)
+	// Its thread has a number before the process that is about to start gets one.
+	running := make(chan struct{})
+	defer func() { <-running }()
 	go func() {
 		defer s.wg.Done()
 		defer uapi.Close(listener)
 		// Tracing belongs to a thread. It ends with the goroutine, as it is not unlocked.
 		runtime.LockOSThread()
+		close(running)
 		s.loop(listener, service)
 	}()
 }
