@@ -33,11 +33,13 @@ test-go:
 	@$(GOTEST) ./...
 
 test-python: build $(VENV)/.ready
+	@cd clients/python && $(CURDIR)/$(VENV)/bin/mypy
 	@cd clients/python && POMMEL_BIN=$(CURDIR)/$(BIN) $(CURDIR)/$(VENV)/bin/python -m pytest -q -p no:cacheprovider --basetemp=$(CURDIR)/.tmp/pytest
 
-$(VENV)/.ready: clients/python/pyproject.toml
+$(VENV)/.ready: clients/python/pyproject.toml clients/python/tests/requirements-browsergym.txt
 	@mkdir -p .tmp && python3 -m venv $(VENV)
 	@$(VENV)/bin/pip install -q --disable-pip-version-check -e 'clients/python[test]'
+	@$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps -r clients/python/tests/requirements-browsergym.txt
 	@touch $@
 
 test-peers: build $(PEERS)/.ready

@@ -148,7 +148,7 @@ class FakeGym:
             if "bad" in o["lastAction"]:
                 o["lastActionError"] = {"kind": "not_found", "message": "no element"}
         if view.get("elements"):
-            o["elements"] = [{"bid": "1", "role": "button", "name": "Buy", "box": [1, 2, 3, 4], "interactive": True}]
+            o["elements"] = [{"bid": "1", "role": "button", "name": "Buy", "box": [1, 2, 3, 4], "interactive": True, "inViewport": True}]
         if view.get("screenshot"):
             w, h = self.size
             o["screenshot"] = {"format": "png", "width": w, "height": h, "scale": 1, "data": png(w, h)}
@@ -164,7 +164,7 @@ class FakeGym:
                 "virtualMs": "1500", "step": 1, "rule": "http.error", "kind": "http.error", "at": 2, "target": "GET /cart",
                 "seen": "503", "numbers": {"status": "503"}, "texts": {"style": "icon"}, "cost": 2,
             }] if e["profile"] else [],
-            "timing": {"totalMs": 1.5}, "verdictJson": '{"why":"rows"}',
+            "messages": e.get("said", []), "timing": {"totalMs": 1.5}, "verdictJson": '{"why":"rows"}',
         }  # fmt: skip
 
     def do_Reset(self, r: dict[str, Any]) -> dict[str, Any]:
@@ -181,6 +181,8 @@ class FakeGym:
 
     def do_Step(self, r: dict[str, Any]) -> dict[str, Any]:
         e = self.episodes.get(r["episodeId"])
+        if e is not None and "send_msg_to_user" in r["action"]:
+            e["said"] = ["It is 42."]
         if e is None:
             raise Failure("not_found", "no such episode", "", "not_found", 404)
         self.fail(r["action"])
@@ -191,7 +193,7 @@ class FakeGym:
                     raise Failure("episode_over", "the episode has ended", "call Reset", "failed_precondition", 400)
                 e["actions"].append(r["action"])
             n = len(e["actions"])
-        over = n == self.steps
+        over = n == self.steps or r["action"].startswith("finish(")
         answer = {"step": n, "observation": self.observation(e, n, r["view"]), "info": self.info(e, over)}
         if over:
             answer |= {"reward": 1, "terminated": True}

@@ -250,3 +250,13 @@ def test_checkpoints_are_numbered_calls(fake: FakeGym) -> None:
     with pytest.raises(pommel.InvalidArgument):
         s.restore(saved)
     s.close()
+
+
+def test_reset_that_was_not_answered_keeps_its_world(fake: FakeGym) -> None:
+    s = pommel.Session(pommel.Client(fake.address, timeout=30, retries=0), heartbeat=False)
+    fake.cut["Reset"] = 1
+    with pytest.raises(pommel.Unavailable):
+        s.reset("buy-item", 7)
+    assert s.reset("buy-item", 7).episode_id == "e1"
+    assert s.reset("buy-item", 7).episode_id == "e2"
+    s.close()

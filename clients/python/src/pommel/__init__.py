@@ -2,12 +2,12 @@
 
     import pommel
 
-    with pommel.serve(world="shop", worlds=2) as server:
-        env = server.make("buy-item")
-        obs, info = env.reset(seed=7)
-        obs, reward, terminated, truncated, info = env.step('click(selector="#submit-order")')
+    env = pommel.make("buy-item", world="shop")
+    obs, info = env.reset(seed=7)
+    obs, reward, terminated, truncated, info = env.step('click(selector="#submit-order")')
 """
 
+from . import aio
 from .client import Client
 from .env import PommelEnv
 from .errors import (
@@ -62,6 +62,7 @@ __all__ = [
     "Unsupported",
     "View",
     "WorldLost",
+    "aio",
     "make",
     "make_vec",
     "register_envs",

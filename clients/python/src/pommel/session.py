@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 import weakref
-from typing import Any
+from typing import Any, TypeVar
 
 from .client import Client
-from .errors import (
-    DeadlineExceeded,
-    EpisodeOver,
-    InfrastructureError,
-    InvalidArgument,
-    LeaseExpired,
-    NotFound,
-    PommelError,
-    StaleEpisode,
-    Unavailable,
-    WorldLost,
-)
-from .types import Info, Observation, Result, View
+from .errors import DeadlineExceeded, PommelError, Unavailable
+from .protocol import Calls, Protocol
+from .types import Observation, Result, View
+
+T = TypeVar("T")
 
 
-class Session:
+class Session(Protocol):
     """One episode after the other, each in a fresh world.
 
     Args:
@@ -36,21 +27,10 @@ class Session:
     """
 
     def __init__(self, client: Client, *, view: View = View(), name: str = "", heartbeat: bool = True) -> None:
+        super().__init__(view, name)
         self.client = client
-        self.view = view
-        self.name = name
-        self.episode_id = ""
-        self.instruction = ""
-        self.step_number = 0
         self._heartbeat = heartbeat
         self._beat: _Heartbeat | None = None
-        self._default_lease = 0.0
-        # Step, checkpoint and restore share one row of numbers, of which none is used twice.
-        self._calls = 0
-        # The call whose result is not known: it was sent, and no answer came.
-        self._pending: tuple[str, dict[str, Any]] | None = None
-        self._saved: set[str] = set()
-        self._lost: PommelError | None = None
 
     def reset(
         self,
@@ -73,28 +53,8 @@ class Session:
             profile: What is in the agent's way: a profile of perturbations that the server knows
                 by name, such as "rough" or "rough@0.5"; "" is nothing.
         """
-        self._stop_beat()
-        answer = self.client.call(
-            "Reset",
-            {
-                "task": task,
-                "seed": str(seed),
-                "view": self.view.to_json(),
-                "client": self.name,
-                "requestId": secrets.token_hex(16),
-                "previousEpisodeId": self.episode_id,
-                "waitMs": 0 if wait is None else max(1, int(wait * 1000)) if wait > 0 else -1,
-                "leaseMs": 0 if lease is None else max(1, int(lease * 1000)),
-                "maxSteps": max_steps,
-                "profile": profile,
-            },
-        )
-        self.episode_id, self.instruction = answer.get("episodeId", ""), answer.get("instruction", "")
-        self.step_number, self._calls, self._pending, self._lost = 0, 0, None, None
-        self._saved = set()
-        if self._heartbeat:
-            self._beat = _Heartbeat(self, self.episode_id, self._lease(lease))
-        return self._result(answer)
+        request = self._reset_request(task, seed, wait, lease, max_steps, profile)
+        return self._run(self._do_reset(request, lease, self._heartbeat))
 
     def step(self, action: str) -> Result:
         """Perform one action string.
@@ -103,12 +63,7 @@ class Session:
         Calling step again with the same action gives its result; calling it with another action
         makes that one the next step.
         """
-        answer = self._numbered("Step", {"step": self._calls + 1, "action": action, "view": self.view.to_json()})
-        self.step_number = int(answer.get("step", 0))
-        result = self._result(answer)
-        if (result.terminated or result.truncated) and not self._saved:
-            self._stop_beat()
-        return result
+        return self._run(self._do_step(action))
 
     def checkpoint(self) -> str:
         """Save the whole state of the episode: browser, application, database, what was earned.
@@ -118,141 +73,60 @@ class Session:
         world. Raises `Unsupported` when the server's driver has none, or when this state cannot
         be saved, and `ResourceExhausted` when there are too many; the episode goes on.
         """
-        answer = self._numbered("Checkpoint", {"call": self._calls + 1})
-        return str(answer.get("checkpointId", ""))
+        return self._run(self._do_checkpoint())
 
     def restore(self, checkpoint: str) -> Result:
         """Put the episode back to a checkpoint.
 
         The result is what the agent saw then, with a reward of 0; steps are counted from there again.
         """
-        if checkpoint not in self._saved:
-            raise InvalidArgument(f"the episode has no checkpoint {checkpoint!r}", "give one that checkpoint() returned in this episode")
-        answer = self._numbered("Restore", {"call": self._calls + 1, "checkpointId": checkpoint})
-        self.step_number = int(answer.get("step", 0))
-        return self._result(answer)
+        return self._run(self._do_restore(checkpoint))
 
     def forget(self, checkpoint: str) -> None:
         """Free a checkpoint. One that is not held is no error."""
-        self._in_episode()
-        if checkpoint in self._saved:
-            try:
-                self.client.call("Forget", {"episodeId": self.episode_id, "checkpointId": checkpoint})
-            except PommelError as e:
-                raise self._judge(e) from e
-            self._saved.discard(checkpoint)
-
-    def _numbered(self, method: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Make the next call that changes the episode.
-
-        A call whose answer did not come is asked for again first, with its own number, unless
-        it is the very one that is wanted.
-        """
-        self._in_episode()
-        if self._pending is not None and not _same(self._pending, (method, request)):
-            self._resolve()
-            request |= {"step" if method == "Step" else "call": self._calls + 1}
-        if self._pending is None:
-            self._pending = (method, request)
-        return self._resolve()
-
-    def _resolve(self) -> dict[str, Any]:
-        assert self._pending is not None
-        method, request = self._pending
-        try:
-            answer = self.client.call(method, {"episodeId": self.episode_id, **request})
-        except (DeadlineExceeded, Unavailable):
-            raise
-        except PommelError as e:
-            self._pending = None
-            raise self._judge(e) from e
-        self._calls, self._pending = self._calls + 1, None
-        if method == "Checkpoint":
-            self._saved.add(str(answer.get("checkpointId", "")))
-        if self._beat is not None:
-            self._beat.last_call = time.monotonic()
-        return answer
+        self._run(self._do_forget(checkpoint))
 
     def observe(self, view: View | None = None) -> Observation:
         """Look again without acting; costs no step."""
-        self._in_episode()
-        request = {"episodeId": self.episode_id, "view": (view or self.view).to_json()}
-        try:
-            answer = self.client.call("Observe", request)
-        except PommelError as e:
-            raise self._judge(e) from e
-        return Observation.from_json(answer.get("observation", {}))
+        return self._run(self._do_observe(view))
 
     def heartbeat(self) -> float:
         """Renew the lease; returns its length in seconds."""
-        self._in_episode()
-        try:
-            answer = self.client.call("Heartbeat", {"episodeId": self.episode_id})
-        except PommelError as e:
-            raise self._judge(e) from e
-        return int(answer.get("leaseMs", 0)) / 1000
+        return self._run(self._do_heartbeat())
 
     def close(self) -> None:
         """Free the world. Closing twice is no error; neither is a server that has gone."""
-        self._stop_beat()
-        if self.episode_id:
-            retries, self.client.retries = self.client.retries, min(self.client.retries, 1)
-            try:
-                self.client.call("Close", {"episodeId": self.episode_id})
-            except InfrastructureError:
-                pass  # the lease frees what cannot be reached
-            finally:
-                self.client.retries = retries
-            self.episode_id = ""
-        self.client.close()
+        retries, self.client.retries = self.client.retries, min(self.client.retries, 1)
+        try:
+            self._run(self._do_close())
+        finally:
+            self.client.retries = retries
+            self.client.close()
 
-    def _lease(self, asked: float | None) -> float:
-        if asked is not None:
-            return asked
-        if self._default_lease == 0:
-            self._default_lease = self.client.server().lease_ms / 1000
-        return self._default_lease
+    def _run(self, calls: Calls[T]) -> T:
+        try:
+            call = next(calls)
+            while True:
+                try:
+                    answer = self.client.call(*call)
+                except BaseException as e:
+                    call = calls.throw(e)
+                else:
+                    call = calls.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _start_beat(self, lease: float) -> None:
+        self._beat = _Heartbeat(self, self.episode_id, lease)
 
     def _stop_beat(self) -> None:
         if self._beat is not None:
             self._beat.stop()
             self._beat = None
 
-    def _in_episode(self) -> None:
-        if self._lost is not None:
-            raise self._lost
-        if not self.episode_id:
-            raise EpisodeOver("no episode was started", "call reset")
-
-    def _judge(self, e: PommelError) -> PommelError:
-        """Mark an episode that an error has ended."""
-        if isinstance(e, NotFound):
-            # The server gave this id away itself, so it has lost its memory.
-            e = WorldLost("the server does not know the episode any more", "it was restarted; the episode is void")
-        if isinstance(e, (WorldLost, LeaseExpired, StaleEpisode)):
-            self._lost = e
-            self._stop_beat()
-        return e
-
-    def _result(self, answer: dict[str, Any]) -> Result:
-        return Result(
-            episode_id=self.episode_id,
-            step=self.step_number,
-            instruction=self.instruction,
-            observation=Observation.from_json(answer.get("observation", {})),
-            reward=float(answer.get("reward", 0)),
-            terminated=answer.get("terminated", False),
-            truncated=answer.get("truncated", False),
-            info=Info.from_json(answer.get("info", {})),
-        )
-
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_beat": None}
-
-
-def _same(a: tuple[str, dict[str, Any]], b: tuple[str, dict[str, Any]]) -> bool:
-    """Tell whether two numbered calls ask for the same thing."""
-    return a[0] == b[0] and all(a[1].get(k) == b[1].get(k) for k in ("action", "checkpointId"))
 
 
 class _Heartbeat:
@@ -267,7 +141,7 @@ class _Heartbeat:
         self._episode_id = episode_id
         self._pause = max(lease / 3, 0.05)
         self._stop = threading.Event()
-        self.last_call = time.monotonic()
+        self._session = weakref.ref(session)
         weakref.finalize(session, self._stop.set)
         threading.Thread(target=self._run, name="pommel-heartbeat", daemon=True).start()
 
@@ -275,10 +149,14 @@ class _Heartbeat:
         self._stop.set()
 
     def _run(self) -> None:
-        while not self._stop.wait(max(self.last_call + self._pause - time.monotonic(), 0)):
-            if time.monotonic() < self.last_call + self._pause:
+        due = time.monotonic() + self._pause
+        while not self._stop.wait(max(due - time.monotonic(), 0)):
+            session = self._session()
+            due = self._pause + (session.last_call if session else 0)
+            del session
+            if time.monotonic() < due:
                 continue
-            self.last_call = time.monotonic()
+            due = time.monotonic() + self._pause
             try:
                 self._client.call("Heartbeat", {"episodeId": self._episode_id})
             except (Unavailable, DeadlineExceeded):

@@ -102,3 +102,28 @@ class Records(gymnasium.Space[list[dict[str, Any]]]):
         return type(self) is type(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class Record(gymnasium.Space[dict[str, Any]]):
+    """A dict of plain values and of dicts and lists of them, as JSON has."""
+
+    def __init__(self, seed: int | np.random.Generator | None = None) -> None:
+        super().__init__(shape=None, dtype=None, seed=seed)
+
+    def sample(self, mask: Any = None, probability: Any = None) -> dict[str, Any]:
+        return {"index": int(self.np_random.integers(0, 100)), "names": ["a", "b"]}
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, dict) and [x] in Records()
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "Record()"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    __hash__ = None  # type: ignore[assignment]

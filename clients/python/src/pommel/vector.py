@@ -17,6 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 from numpy.typing import NDArray
 
+from .browsergym import BrowserGymEnv
 from .env import PommelEnv, StepAnswer
 from .errors import InfrastructureError, InvalidArgument
 from .local import Room, servers
@@ -51,6 +52,7 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
             (the end and the first observation of the next episode come in one answer, the end's
             observation in ``infos["final_obs"]``) or DISABLED (reset with options={"reset_mask": ...}).
         batch_size: How many answers `recv` waits for; None is all.
+        browsergym: Make `pommel.browsergym.BrowserGymEnv`.
         **kwargs: Of `pommel.PommelEnv`.
     """
 
@@ -62,6 +64,7 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
         task: str | Sequence[str] | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         batch_size: int | None = None,
+        browsergym: bool = False,
         render_mode: str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -83,7 +86,7 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
             self._room = servers.take(kwargs.pop("world", None), num_envs, kwargs.pop("serve_args", ()))
             address, kwargs["token"] = self._room.address, self._room.token
         try:
-            self.envs = self._made(tasks, address, {**kwargs, "render_mode": render_mode})
+            self.envs = _made(browsergym, tasks, address, {**kwargs, "render_mode": render_mode})
         except BaseException:
             if self._room is not None:
                 self._room.close()
@@ -99,18 +102,6 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
         self._busy = [False] * num_envs
         self._seen: list[dict[str, Any]] = []
         self._ready: queue.SimpleQueue[tuple[int, Future[_Answer]]] = queue.SimpleQueue()
-
-    @staticmethod
-    def _made(tasks: Sequence[str | None], address: str, kwargs: dict[str, Any]) -> list[PommelEnv]:
-        envs: list[PommelEnv] = []
-        try:
-            for task in tasks:
-                envs.append(PommelEnv(address, task=task, **kwargs))
-        except BaseException:
-            for env in envs:
-                env.close()
-            raise
-        return envs
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -278,6 +269,19 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
                 infos = self._add_info(infos, {"final_obs": a.final[0], "final_info": a.final[1]}, i)
             infos = self._add_info(infos, a.info, i)
         return infos
+
+
+def _made(browsergym: bool, tasks: Sequence[str | None], address: str, kwargs: dict[str, Any]) -> list[PommelEnv]:
+    kind: type[PommelEnv] = BrowserGymEnv if browsergym else PommelEnv
+    envs: list[PommelEnv] = []
+    try:
+        for task in tasks:
+            envs.append(kind(address, task=task, **kwargs))
+    except BaseException:
+        for env in envs:
+            env.close()
+        raise
+    return envs
 
 
 def _picked(value: Any, order: list[int]) -> Any:
