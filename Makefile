@@ -12,7 +12,7 @@ GOTEST  ?= go test -timeout 12m
 
 export CGO_ENABLED := 0
 
-.PHONY: help setup build demo test test-go test-python test-peers bench soak lint gen install clean
+.PHONY: help setup build demo test test-go test-python test-peers examples bench soak lint gen install clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ $(VENV)/.ready: clients/python/pyproject.toml clients/python/tests/requirements-
 	@$(VENV)/bin/pip install -q --disable-pip-version-check -e 'clients/python[test]'
 	@$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps -r clients/python/tests/requirements-browsergym.txt
 	@touch $@
+
+examples: build $(VENV)/.ready ## run the examples of clients/python/examples on world shop
+	@POMMEL_BIN=$(CURDIR)/$(BIN) $(VENV)/bin/python clients/python/examples/rollouts.py
+	@POMMEL_BIN=$(CURDIR)/$(BIN) $(VENV)/bin/python clients/python/examples/browsergym_agent.py
 
 test-peers: build $(PEERS)/.ready
 	@cd clients/python/peers && POMMEL_BIN=$(CURDIR)/$(BIN) $(CURDIR)/$(PEERS)/bin/python -m pytest -q -p no:cacheprovider --basetemp=$(CURDIR)/.tmp/pytest-peers

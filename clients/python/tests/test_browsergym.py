@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
-from typing import Any
+from pathlib import Path
 
 import gymnasium
-import numpy as np
 import pytest
 from browsergym.core.action.highlevel import HighLevelActionSet
 from browsergym.utils.obs import flatten_axtree_to_str, flatten_dom_to_str, overlay_som, prune_html
@@ -16,6 +16,9 @@ from gymnasium.utils.env_checker import check_env
 
 import pommel
 from pommel import tree
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+import browsergym_agent  # noqa: E402
 
 PAGE = """RootWebArea 'Orders', focused
 \t[0] banner ''
@@ -122,43 +125,18 @@ def test_many(fake: FakeGym) -> None:
     envs.close()
 
 
-class Agent:
-    """Written for BrowserGym, in its manner: reads obs through its tools, answers with its action set."""
-
-    actions = HighLevelActionSet(subsets=["chat", "bid", "nav", "tab", "infeas"], strict=False, multiaction=False)
-
-    def preprocess(self, obs: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "goal": obs["goal_object"][0]["text"],
-            "axtree": flatten_axtree_to_str(obs["axtree_object"], extra_properties=obs["extra_element_properties"], with_visible=True),
-            "html": prune_html(flatten_dom_to_str(obs["dom_object"], extra_properties=obs["extra_element_properties"])),
-            "error": obs["last_action_error"],
-        }
-
-    def act(self, obs: dict[str, Any], want: str, value: str = "") -> str:
-        line = next(line for line in obs["axtree"].split("\n") if re.search(want, line))
-        found = re.search(r"\[(\w+)\]", line)
-        assert found, line
-        action = f"fill({found[1]!r}, {value!r})" if value else f"click({found[1]!r})"
-        self.actions.to_python_code(action)  # what BrowserGym would have run: raises if it is none of its actions
-        return f"I will do it.\n```\n{action}\n```"
-
-
 def test_agent_of_browsergym_works_in_the_shop(server: pommel.Server) -> None:
     env = server.make("add-to-cart", browsergym=True)
-    agent = Agent()
     obs, _ = env.reset(seed=7)
-    seen = agent.preprocess(obs)
-    assert seen["goal"] in obs["chat_messages"][1]["message"] and obs in env.observation_space
-    assert set(re.findall(r"\[(\w+)\]", seen["axtree"])) >= set(obs["extra_element_properties"]) - {""}
-    assert isinstance(obs["screenshot"], np.ndarray) and obs["screenshot"].std() > 1
-    obs, _, _, _, info = env.step(agent.act(seen, r"searchbox|textbox", "game"))
-    seen = agent.preprocess(obs)
-    assert seen["error"] == "" and "value='game'" in seen["axtree"] and 'value="game"' in seen["html"]
-    before = obs["url"]
-    obs, *_ = env.step(agent.act(seen, "button 'Search'|button 'Go'|link 'Home'|link 'Shop"))
-    seen = agent.preprocess(obs)
-    assert seen["error"] == "" and obs["url"] != before
-    obs, reward, terminated, truncated, info = env.step("send_msg_to_user('I give up.')")
-    assert terminated and not truncated and not info["success"] and obs["chat_messages"][-1]["message"] == "I give up."
+    assert obs in env.observation_space and obs["screenshot"].std() > 1
+    ax = flatten_axtree_to_str(obs["axtree_object"])
+    assert re.findall(r"^\t*\[(\w+)\]", ax, re.M) == list(obs["extra_element_properties"])
+    html = prune_html(flatten_dom_to_str(obs["dom_object"], obs["extra_element_properties"], filter_visible_only=True))
+    assert "Search products" in html
+    reward, info = browsergym_agent.run(env, 7)
+    assert info["success"] and reward == pytest.approx(1.0)
+    env.reset(seed=8)
+    obs, reward, terminated, truncated, info = env.step("send_msg_to_user('I give up \u6f22 \U0001f600.')")
+    assert terminated and not truncated and not info["success"]
+    assert obs["chat_messages"][-1]["message"] == "I give up \u6f22 \U0001f600." and obs["last_action_error"] == ""
     env.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -98,7 +99,7 @@ def test_a_step_is_made_once(server: pommel.Server, task: pommel.Task) -> None:
 
 
 def test_checkpoints(server: pommel.Server, task: pommel.Task) -> None:
-    env = server.make(task.id)
+    env: Any = server.make(task.id).unwrapped
     env.reset(seed=3)
     env.step("noop()")
     try:

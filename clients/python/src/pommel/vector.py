@@ -149,9 +149,9 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
 
     def recv(self) -> Batch:
         """Wait for the first batch_size answers. infos["env_id"] says of which environments they are."""
-        if sum(self._busy) < self.batch_size:
+        if self.pending < self.batch_size:
             raise InvalidArgument(
-                f"{sum(self._busy)} environments were sent actions, a batch is {self.batch_size}", "send more first"
+                f"{self.pending} environments were sent actions, a batch is {self.batch_size}", "send more first"
             )
         ready = sorted((self._ready.get() for _ in range(self.batch_size)), key=lambda r: r[0])
         failed = next((r for r in ready if r[1].exception() is not None), None)
@@ -168,6 +168,11 @@ class PommelVectorEnv(VectorEnv[Any, Any, Any]):
         infos = {k: _picked(v, order) for k, v in infos.items()}
         infos["env_id"] = np.array(order)
         return obs, reward, terminated, truncated, infos
+
+    @property
+    def pending(self) -> int:
+        """How many environments were sent actions and are not received yet."""
+        return sum(self._busy)
 
     def render(self) -> tuple[Any, ...] | None:
         """Take a picture of each page as it is now."""
