@@ -73,11 +73,11 @@ func (w *World) checkpoint(ctx context.Context) (*Checkpoint, error) {
 	if _, err := w.judge.Changes(ctx); err != nil {
 		return nil, err
 	}
-	held, release, err := w.hold(ctx)
+	held, err := w.hold(ctx)
 	if err != nil {
 		return nil, w.unheld(ctx, err)
 	}
-	defer release()
+	defer held.release()
 	feed, err := w.judge.State()
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (w *World) checkpoint(ctx context.Context) (*Checkpoint, error) {
 	}
 	w.saved.kept = s.Kept
 	w.saved.taken[s.Number] = true
-	c := &Checkpoint{number: s.Number, browser: held.Save(), feed: feed}
+	c := &Checkpoint{number: s.Number, browser: held.browser.Save(), feed: feed}
 	if err := w.judge.Confirm(feed); err != nil {
 		w.Forget(ctx, c)
 		return nil, err
@@ -189,12 +189,12 @@ func (w *World) rewindTo(ctx context.Context, c *Checkpoint, verifyEvery int, re
 		return err
 	}
 	lap := lapper(report)
-	held, release, err := w.hold(ctx)
+	held, err := w.hold(ctx)
 	if err != nil {
 		return err
 	}
 	lap("hold")
-	held.Forget()
+	held.browser.Forget()
 	w.saved.resets++
 	report.Verified = verifyEvery > 0 && w.saved.resets%verifyEvery == 0
 	err = w.rewindBox(ctx, c.number, report)
@@ -204,18 +204,27 @@ func (w *World) rewindTo(ctx context.Context, c *Checkpoint, verifyEvery int, re
 			report.Split["rewind."+name] = d
 		}
 	}
-	if err == nil {
-		err = held.Restore(ctx, c.browser)
+	if err != nil {
+		held.release()
+		return err
 	}
-	release()
+	// The browser takes a while to answer; the database is put back meanwhile.
+	answer := make(chan error, 1)
+	go func() {
+		err := held.browser.Restore(ctx, c.browser)
+		held.browser.Release()
+		answer <- err
+	}()
+	held.releaseConnections()
+	err = w.restoreFeed(ctx, c)
+	lap("judge")
+	if lost := <-answer; lost != nil {
+		return lost
+	}
 	lap("browser")
 	if err != nil {
 		return err
 	}
-	if err := w.restoreFeed(ctx, c); err != nil {
-		return err
-	}
-	lap("judge")
 	return w.settledCause()
 }
 

@@ -115,16 +115,16 @@ func (w *World) save(ctx context.Context, d Rewind) error {
 	if err := w.judge.Mark(ctx); err != nil {
 		return err
 	}
-	held, release, err := w.hold(ctx)
+	held, err := w.hold(ctx)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer held.release()
 	feed, err := w.judge.State()
 	if err != nil {
 		return err
 	}
-	w.saved = &saved{first: &Checkpoint{browser: held.Save(), feed: feed}, verifyEvery: d.VerifyEvery, taken: map[int]bool{}, limit: d.checkpointBytes()}
+	w.saved = &saved{first: &Checkpoint{browser: held.browser.Save(), feed: feed}, verifyEvery: d.VerifyEvery, taken: map[int]bool{}, limit: d.checkpointBytes()}
 	w.saved.starts = starts{max: d.Starts, seen: map[string]bool{}}
 	if d.Starts == 0 {
 		w.saved.starts.max = defaultStarts
@@ -144,29 +144,44 @@ func (w *World) save(ctx context.Context, d Rewind) error {
 	return nil
 }
 
+// holding is a world at rest: nobody uses the browser or the connections to the database.
+type holding struct {
+	browser     *browser.Held
+	connections []func()
+}
+
 // hold brings browser and connections to rest and keeps others from using them.
-func (w *World) hold(ctx context.Context) (_ *browser.Held, release func(), err error) {
+func (w *World) hold(ctx context.Context) (*holding, error) {
 	ctx, cancel := context.WithTimeout(ctx, restTimeout)
 	defer cancel()
 	held, err := w.Browser().Hold(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	releases := []func(){held.Release}
-	release = func() {
-		for _, f := range releases {
-			f()
-		}
-	}
+	h := &holding{browser: held}
 	for _, hold := range []func(context.Context) (func(), error){w.judge.Hold, w.setup.Hold} {
 		f, err := hold(ctx)
 		if err != nil {
-			release()
-			return nil, nil, err
+			h.release()
+			return nil, err
 		}
-		releases = append(releases, f)
+		h.connections = append(h.connections, f)
 	}
-	return held, release, nil
+	return h, nil
+}
+
+// release lets everything be used again. It is called once.
+func (h *holding) release() {
+	h.browser.Release()
+	h.releaseConnections()
+}
+
+// releaseConnections lets the connections be used again.
+func (h *holding) releaseConnections() {
+	for _, f := range h.connections {
+		f()
+	}
+	h.connections = nil
 }
 
 // Reset puts the world back in place, or replaces it by a fresh one.
