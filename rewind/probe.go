@@ -3,6 +3,7 @@ package rewind
 import (
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/pommelgym/pommel/internal/uapi"
 )
@@ -29,6 +30,9 @@ type Feature struct {
 
 // Probe tries every kernel interface that this package needs. It compares no versions.
 func Probe() []Feature {
+	if !supported {
+		return []Feature{{Name: "architecture", State: No, Required: true, Reason: "there is no machine code for " + runtime.GOARCH}}
+	}
 	return []Feature{
 		probeScan(), probeWriteProtect(), probePidfdGetfd(), probePtrace(), probeSuspendSeccomp(), probeSetTid(), probeFanotify(),
 	}

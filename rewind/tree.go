@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -53,6 +54,9 @@ type Tree struct {
 // Attach prepares to snapshot a tree. Nothing is done to the processes yet.
 func Attach(opt Options) (*Tree, error) {
 	opt.setDefaults()
+	if !supported {
+		return nil, &RefusedError{Reason: ReasonArch, Detail: "programs for " + runtime.GOARCH + " cannot be rewound"}
+	}
 	if len(opt.Roots) == 0 {
 		return nil, fmt.Errorf("attach: Options.Roots names no process")
 	}

@@ -1,0 +1,4 @@
+package rewind
+
+// supported says whether there is machine code for this architecture.
+const supported = true
