@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -100,24 +101,23 @@ def test_a_step_is_made_once(server: pommel.Server, task: pommel.Task) -> None:
 
 def test_checkpoints(server: pommel.Server, task: pommel.Task) -> None:
     env: Any = server.make(task.id).unwrapped
-    env.reset(seed=3)
-    env.step("noop()")
-    try:
-        saved = env.checkpoint()
-    except pommel.Unsupported as e:
-        env.close()
-        pytest.skip(f"unsupported: {e}")
-    first = [env.step(a) for a in ("scroll(0, 300)", "go_back()", "finish('done')")]
-    assert first[-1][2]
-    for _ in range(2):
-        obs, info = env.restore(saved)
-        assert env.last_result.step == 1 and not env.last_result.reward
-        again = [env.step(a) for a in ("scroll(0, 300)", "go_back()", "finish('done')")]
-        assert again == first
-    env.forget(saved)
-    with pytest.raises(pommel.InvalidArgument):
-        env.restore(saved)
-    env.close()
+    with contextlib.closing(env):
+        env.reset(seed=3)
+        env.step("noop()")
+        try:
+            saved = env.checkpoint()
+        except pommel.Unsupported as e:
+            pytest.skip(f"unsupported: {e}")
+        first = [env.step(a) for a in ("scroll(0, 300)", "go_back()", "finish('done')")]
+        assert first[-1][2]
+        for _ in range(2):
+            obs, info = env.restore(saved)
+            assert env.last_result.step == 1 and not env.last_result.reward
+            again = [env.step(a) for a in ("scroll(0, 300)", "go_back()", "finish('done')")]
+            assert again == first
+        env.forget(saved)
+        with pytest.raises(pommel.InvalidArgument):
+            env.restore(saved)
 
 
 def test_picture(server: pommel.Server, task: pommel.Task) -> None:
