@@ -38,7 +38,7 @@ type Options struct {
 	// Starts is how many starts of episodes a world keeps, where the driver can: an episode
 	// with a task and a seed that came before begins with one rewind. 0 means 16, negative none.
 	Starts int
-	// CheckpointMB bounds the memory that one world's checkpoints and kept starts take; 0 is 256.
+	// CheckpointMB bounds the memory that one world's checkpoints and kept starts take; 0 is 1024.
 	CheckpointMB int
 	// Traces is the folder for recorded episodes: "" is DefaultTraceDir, "off" records nothing.
 	Traces string

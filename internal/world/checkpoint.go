@@ -93,15 +93,15 @@ func (w *World) checkpoint(ctx context.Context) (*Checkpoint, error) {
 		w.Forget(ctx, c)
 		return nil, err
 	}
-	limit := w.saved.limit
+	limit, took := w.saved.limit, w.Kept()
 	for w.Kept() > limit {
 		if old := w.saved.starts.drop(); old != nil {
 			w.Forget(ctx, old)
 			continue
 		}
 		w.Forget(ctx, c)
-		return nil, fault.New(fault.ResourceExhausted, "the checkpoints of this world would take more than the %d MiB they may", limit>>20).
-			WithHint("forget some first, or start the server with a higher --checkpoint-memory")
+		return nil, fault.New(fault.ResourceExhausted, "the checkpoints of this world would take %d MiB, more than the %d they may", took>>20, limit>>20).
+			WithHint("forget some first, or give the world more (CheckpointMB)")
 	}
 	return c, nil
 }

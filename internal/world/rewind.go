@@ -21,7 +21,7 @@ type Rewind struct {
 	// VerifyEvery, if positive, has each Nth reset of a world compared with the snapshot,
 	// byte for byte, before the world goes on.
 	VerifyEvery int
-	// CheckpointBytes bounds the memory that the checkpoints of one world take; 0 is 256 MiB.
+	// CheckpointBytes bounds the memory that the checkpoints of one world take; 0 is 1 GiB.
 	CheckpointBytes int64
 	// Starts is how many starts of episodes a world keeps, to begin them again in one
 	// rewind; 0 is 16, negative none.
@@ -37,7 +37,7 @@ const (
 	// write cost no page fault in between.
 	rearm = 20
 
-	defaultCheckpointBytes = 256 << 20
+	defaultCheckpointBytes = 1 << 30
 	// snapshotRoom is for the first snapshot and for what the keeper itself takes.
 	snapshotRoom = 384 << 20
 )
