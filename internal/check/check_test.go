@@ -40,7 +40,7 @@ func openWorld(t *testing.T) *gym.Gym {
 		// Rewinding is ten times as fast, where a host can do it.
 		for _, driver := range []string{"rewind", "respawn"} {
 			shared.g, shared.err = gym.Open(context.Background(), gym.Options{
-				World: filepath.Join("testdata", "worlds", "proof"), Worlds: 2, Traces: "off", Driver: driver,
+				World: filepath.Join("testdata", "worlds", "proof"), Worlds: 2, Traces: "off", Driver: driver, Starts: -1,
 			})
 			if gym.ErrorKind(shared.err) != gym.Unsupported {
 				return

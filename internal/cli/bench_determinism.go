@@ -81,7 +81,7 @@ func (c *benchDeterminismCmd) Run(ctx context.Context, s *State) error {
 func (c *benchDeterminismCmd) with(ctx context.Context, s *State, driver string, episodes int, t *determinism.Tally, res *determinismBench) error {
 	flags := c.worldFlags
 	flags.Driver, flags.Traces = driver, "off"
-	g, err := flags.open(ctx, s, c.Worlds)
+	g, err := flags.openProof(ctx, s, c.Worlds)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (c *checkCmd) Run(ctx context.Context, s *State) error {
 	if c.Explain {
 		return c.explain(s)
 	}
-	g, err := c.open(ctx, s, max(c.Parallel, c.Together))
+	g, err := c.openProof(ctx, s, max(c.Parallel, c.Together))
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c *checkCmd) other(ctx context.Context, s *State, g *gym.Gym) (*gym.Gym, e
 	case c.Against == "auto":
 		f.Driver = "rewind"
 	}
-	other, err := f.open(ctx, s, 1)
+	other, err := f.openProof(ctx, s, 1)
 	if c.Against == "auto" && gym.ErrorKind(err) == gym.Unsupported {
 		s.say("driver %s is left out: %v", f.Driver, err)
 		return nil, nil

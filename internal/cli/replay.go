@@ -125,7 +125,7 @@ type record struct {
 func (c *replayCmd) playAll(ctx context.Context, s *State, world string, records []record, bar *progress) ([]*replay.Report, error) {
 	f := worldFlags{World: world, Driver: c.Driver, Traces: "off", Log: c.Log}
 	n := min(c.Parallel, len(records))
-	g, err := f.open(ctx, s, n)
+	g, err := f.openProof(ctx, s, n)
 	if err != nil {
 		return nil, err
 	}

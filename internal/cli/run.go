@@ -24,10 +24,21 @@ func (f worldFlags) open(ctx context.Context, s *State, worlds int) (*gym.Gym, e
 }
 
 func (f worldFlags) openLogged(ctx context.Context, s *State, worlds int, log *slog.Logger) (*gym.Gym, error) {
-	return gym.Open(ctx, gym.Options{
+	return gym.Open(ctx, f.options(s, worlds, log))
+}
+
+// openProof opens worlds that keep no starts of episodes: what differs from start to start shall show.
+func (f worldFlags) openProof(ctx context.Context, s *State, worlds int) (*gym.Gym, error) {
+	o := f.options(s, worlds, s.logger(f.Log))
+	o.Starts = -1
+	return gym.Open(ctx, o)
+}
+
+func (f worldFlags) options(s *State, worlds int, log *slog.Logger) gym.Options {
+	return gym.Options{
 		World: f.World, Driver: f.Driver, Worlds: worlds, Traces: f.Traces, KeepTraces: f.Keep,
 		Log: log, Progress: s.bootProgress(),
-	})
+	}
 }
 
 // taskFlags choose tasks.
