@@ -49,7 +49,7 @@ func openWorld(t *testing.T) *gym.Gym {
 			return
 		}
 		for _, driver := range []string{"rewind", "respawn"} {
-			shared.g, shared.err = gym.Open(context.Background(), gym.Options{World: world, Worlds: 2, Traces: shared.traces, Driver: driver})
+			shared.g, shared.err = gym.Open(context.Background(), gym.Options{World: world, Worlds: 2, Traces: shared.traces, Driver: driver, Starts: -1})
 			if gym.ErrorKind(shared.err) != gym.Unsupported {
 				return
 			}
