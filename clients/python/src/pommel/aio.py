@@ -243,11 +243,18 @@ class AsyncSession(Protocol):
             self._beat = None
 
 
+def _beats_with(session: weakref.ref[AsyncSession], task: asyncio.Task[None] | None) -> bool:
+    s = session()
+    return s is not None and s._beat is task
+
+
 async def _beats(session: weakref.ref[AsyncSession], client: AsyncClient, episode_id: str, pause: float) -> None:
     """Renew the lease whenever the session was silent for a while, until somebody stops it or nobody holds it."""
     due = time.monotonic() + pause
+    me = asyncio.current_task()
     try:
-        while True:
+        # Before Python 3.12, wait_for loses a cancellation that meets the answer.
+        while _beats_with(session, me):
             await asyncio.sleep(max(due - time.monotonic(), 0))
             s = session()
             if s is None:
