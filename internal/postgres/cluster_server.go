@@ -30,9 +30,6 @@ func ServerArgv(in Install, dataDir, socketDir, listen string, port int) []strin
 // ServerEnv is the environment that the server needs: none of the caller's.
 func ServerEnv() []string { return []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC"} }
 
-// SocketName is the name of the server's socket in its folder.
-func SocketName(port int) string { return ".s.PGSQL." + strconv.Itoa(port) }
-
 // WaitReady waits until the server of dataDir takes connections. PostgreSQL writes that
 // into its pid file, so no connection is tried in vain. It ends early when gone is closed.
 func WaitReady(ctx context.Context, dataDir string, gone <-chan struct{}) error {

@@ -43,7 +43,6 @@ const (
 	PtraceDetach      = 17
 	PtraceSetOptions  = 0x4200
 	PtraceGetSigInfo  = 0x4202
-	PtraceGetEventMsg = 0x4201
 	PtraceGetRegSet   = 0x4204
 	PtraceSetRegSet   = 0x4205
 	PtraceSeize       = 0x4206

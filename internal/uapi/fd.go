@@ -68,7 +68,6 @@ func IsFifo(mode uint32) bool    { return mode&unix.S_IFMT == unix.S_IFIFO }
 func IsSocket(mode uint32) bool  { return mode&unix.S_IFMT == unix.S_IFSOCK }
 func IsDir(mode uint32) bool     { return mode&unix.S_IFMT == unix.S_IFDIR }
 func IsSymlink(mode uint32) bool { return mode&unix.S_IFMT == unix.S_IFLNK }
-func IsChar(mode uint32) bool    { return mode&unix.S_IFMT == unix.S_IFCHR }
 
 // Unread is the number of bytes that wait in a pipe or socket.
 func Unread(fd int) int {

@@ -71,12 +71,6 @@ func GetRseq(tid int) (c RseqConf, e Errno) {
 	return c, e
 }
 
-// EventMsg reads the number that belongs to the last event, such as the new thread's id.
-func EventMsg(tid int) (msg uint64, e Errno) {
-	e = ptrace(PtraceGetEventMsg, tid, 0, uintptr(unsafe.Pointer(&msg)))
-	return msg, e
-}
-
 // Wait asks for the state of one thread without waiting. id 0 means that nothing has happened.
 func Wait(tid int) (id int, status WaitStatus, e Errno) {
 	var st uint32

@@ -10,9 +10,6 @@ import (
 // groupOf is the process that a thread belongs to.
 func groupOf(tid int) (int, error) { return field(tid, "Tgid:") }
 
-// parentOf is the parent of a process.
-func parentOf(pid int) (int, error) { return field(pid, "PPid:") }
-
 // field reads a number from /proc/TID/status.
 func field(tid int, name string) (int, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")

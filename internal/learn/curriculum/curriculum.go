@@ -204,8 +204,5 @@ func (c *Curriculum) NeedHelp(after int) []Lesson {
 	return out
 }
 
-// Tasks are the tasks that are practised.
-func (c *Curriculum) Tasks() []gym.TaskInfo { return c.tasks }
-
 // Seed is the i-th seed that is practised.
 func (c *Curriculum) Seed(i int) int64 { return c.seeds[i%len(c.seeds)] }

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -332,9 +331,4 @@ func (t *Trainer) demonstrate(ctx context.Context) error {
 	rng := rand.New(rand.NewPCG(mix(t.c.Seed, forShuffle, math.MaxUint64), 0))
 	t.relive(rng, t.c.Tuning.DemoUpdates)
 	return nil
-}
-
-// Summary says in one line how far training is.
-func (t *Trainer) Summary() string {
-	return fmt.Sprintf("%d steps, %d updates, %d episodes", t.steps, t.updates, t.episodes)
 }
