@@ -1,6 +1,7 @@
 package rewind
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/uapi"
@@ -38,18 +39,16 @@ func (w *rewinder) population() error {
 			return err
 		}
 	}
-	k := 0
-	for _, p := range t.live {
-		if len(p.tasks) > 0 {
-			t.live[k] = p
-			k++
-		}
-	}
-	t.live = t.live[:k]
+	t.dropEnded()
 	if t.tainted || t.opt.OwnNamespace && lastPid() != t.lastPid {
 		w.full = true
 	}
 	return nil
+}
+
+// dropEnded leaves those that still have a thread among the live.
+func (t *Tree) dropEnded() {
+	t.live = slices.DeleteFunc(t.live, func(p *process) bool { return len(p.tasks) == 0 })
 }
 
 func (st *processState) thread(tid int) *thread {
@@ -111,14 +110,7 @@ func (w *rewinder) endUnknown() error {
 		}
 		t.forgetProcess(o.pid)
 	}
-	k := 0
-	for _, p := range t.live {
-		if known(p.pid) {
-			t.live[k] = p
-			k++
-		}
-	}
-	t.live = t.live[:k]
+	t.live = slices.DeleteFunc(t.live, func(p *process) bool { return !known(p.pid) })
 	return nil
 }
 

@@ -176,14 +176,7 @@ func (w *rewinder) stop() error {
 	if err := t.stopAll(t.live, dropSignals); err != nil {
 		return err
 	}
-	k := 0
-	for _, p := range t.live {
-		if len(p.tasks) > 0 {
-			t.live[k] = p
-			k++
-		}
-	}
-	t.live = t.live[:k]
+	t.dropEnded()
 	for _, pid := range t.opt.Roots {
 		p, st := t.procs[pid], w.s.process(pid)
 		if p == nil || len(p.tasks) == 0 || st == nil {

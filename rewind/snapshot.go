@@ -183,16 +183,12 @@ func (t *Tree) stopTree() error {
 		}
 		next = next[:k]
 	}
-	k := 0
 	for _, p := range t.live {
-		if len(p.tasks) > 0 {
-			t.live[k] = p
-			k++
-			continue
+		if len(p.tasks) == 0 {
+			t.forgetProcess(p.pid)
 		}
-		t.forgetProcess(p.pid)
 	}
-	t.live = t.live[:k]
+	t.dropEnded()
 	return t.checkRoots()
 }
 

@@ -6,10 +6,12 @@ package check
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 
 	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/crew"
 )
 
 // Config says what to check.
@@ -54,39 +56,25 @@ func Run(ctx context.Context, g *gym.Gym, c Config) ([]Task, error) {
 	}
 	out := make([]Task, len(c.Tasks))
 	var mu sync.Mutex
-	var workers sync.WaitGroup
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan int)
-	for range max(1, c.Parallel) {
-		workers.Go(func() {
-			env := g.NewEnv()
-			defer env.Close()
-			for i := range next {
-				p := &prover{g: g, env: env, task: c.Tasks[i].ID, c: c}
-				t, err := p.prove(ctx, problems[c.Tasks[i].ID])
-				if err != nil {
-					cancel(err)
-					return
-				}
-				mu.Lock()
-				out[i] = t
-				if c.OnTask != nil {
-					c.OnTask(t)
-				}
-				mu.Unlock()
+	err = crew.Run(ctx, max(1, c.Parallel), len(c.Tasks), func(ctx context.Context, _ int, next iter.Seq[int]) error {
+		env := g.NewEnv()
+		defer env.Close()
+		for i := range next {
+			p := &prover{g: g, env: env, task: c.Tasks[i].ID, c: c}
+			t, err := p.prove(ctx, problems[c.Tasks[i].ID])
+			if err != nil {
+				return err
 			}
-		})
-	}
-	for i := range c.Tasks {
-		select {
-		case next <- i:
-		case <-ctx.Done():
+			mu.Lock()
+			out[i] = t
+			if c.OnTask != nil {
+				c.OnTask(t)
+			}
+			mu.Unlock()
 		}
-	}
-	close(next)
-	workers.Wait()
-	return out, context.Cause(ctx)
+		return nil
+	})
+	return out, err
 }
 
 // prover runs the checks of one task.

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/crew"
 	"github.com/pommelgym/pommel/internal/replay"
 	"github.com/pommelgym/pommel/internal/trace"
 )
@@ -130,35 +131,21 @@ func (c *replayCmd) playAll(ctx context.Context, s *State, world string, records
 		return nil, err
 	}
 	defer g.Close()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	out := make([]*replay.Report, len(records))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range n {
-		workers.Go(func() {
-			env := g.NewEnv()
-			defer env.Close()
-			for i := range next {
-				r, err := playOne(ctx, g, env, records[i])
-				if err != nil {
-					cancel(fmt.Errorf("%s: %w", records[i].path, err))
-					return
-				}
-				out[i] = r
-				bar.step("")
+	err = crew.Run(ctx, n, len(records), func(ctx context.Context, _ int, next iter.Seq[int]) error {
+		env := g.NewEnv()
+		defer env.Close()
+		for i := range next {
+			r, err := playOne(ctx, g, env, records[i])
+			if err != nil {
+				return fmt.Errorf("%s: %w", records[i].path, err)
 			}
-		})
-	}
-	for i := range records {
-		select {
-		case next <- i:
-		case <-ctx.Done():
+			out[i] = r
+			bar.step("")
 		}
-	}
-	close(next)
-	workers.Wait()
-	return out, context.Cause(ctx)
+		return nil
+	})
+	return out, err
 }
 
 func playOne(ctx context.Context, g *gym.Gym, env *gym.Env, rec record) (*replay.Report, error) {

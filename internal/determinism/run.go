@@ -5,10 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"sync"
+	"iter"
 
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/agent"
+	"github.com/pommelgym/pommel/internal/crew"
 	"github.com/pommelgym/pommel/internal/replay"
 )
 
@@ -56,35 +57,18 @@ func Run(ctx context.Context, g *gym.Gym, c Config, t *Tally) error {
 	if len(c.Tasks) == 0 || len(c.Agents) == 0 {
 		return fmt.Errorf("no task or no agent to play")
 	}
-	todo := make(chan key)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var workers sync.WaitGroup
-	for range max(1, c.Parallel) {
-		workers.Go(func() {
-			if err := work(ctx, g, c, todo, t); err != nil {
-				cancel(err)
-			}
-		})
-	}
 	keys := c.keys()
-	for i := range c.Repeat * len(keys) {
-		// Each round starts elsewhere, so that a group meets another world and other neighbours.
-		k := keys[(i+i/len(keys))%len(keys)]
-		select {
-		case todo <- k:
-		case <-ctx.Done():
-		}
-	}
-	close(todo)
-	workers.Wait()
-	return context.Cause(ctx)
+	return crew.Run(ctx, max(1, c.Parallel), c.Repeat*len(keys), func(ctx context.Context, _ int, next iter.Seq[int]) error {
+		return work(ctx, g, c, keys, next, t)
+	})
 }
 
-func work(ctx context.Context, g *gym.Gym, c Config, todo <-chan key, t *Tally) error {
+func work(ctx context.Context, g *gym.Gym, c Config, keys []key, next iter.Seq[int], t *Tally) error {
 	env := g.NewEnv()
 	defer env.Close()
-	for k := range todo {
+	for i := range next {
+		// Each round starts elsewhere, so that a group meets another world and other neighbours.
+		k := keys[(i+i/len(keys))%len(keys)]
 		e, err := play(ctx, env, c, k)
 		switch {
 		case ctx.Err() != nil:

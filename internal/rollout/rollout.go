@@ -8,11 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/agent"
+	"github.com/pommelgym/pommel/internal/crew"
 )
 
 // Config says what to play.
@@ -58,12 +60,8 @@ type job struct {
 	profile string
 }
 
-func (c Config) jobs() []job {
-	jobs := make([]job, c.Episodes)
-	for i := range jobs {
-		jobs[i] = job{index: i, task: c.Tasks[i%len(c.Tasks)].ID, seed: c.Seed + int64(i), profile: c.Profile}
-	}
-	return jobs
+func (c Config) job(i int) job {
+	return job{index: i, task: c.Tasks[i%len(c.Tasks)].ID, seed: c.Seed + int64(i), profile: c.Profile}
 }
 
 // Run plays the episodes. It returns an error only when it could not go on; faults of
@@ -73,45 +71,25 @@ func Run(ctx context.Context, g *gym.Gym, c Config) (*Summary, error) {
 		return nil, errors.New("no task matches")
 	}
 	start := time.Now()
-	todo := make(chan job)
-	done := make(chan Episode)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var workers sync.WaitGroup
-	for range max(1, min(c.Parallel, c.Episodes)) {
-		workers.Go(func() {
-			if err := work(ctx, g, c, todo, done); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	go func() {
-		defer close(todo)
-		for _, j := range c.jobs() {
-			select {
-			case todo <- j:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	go func() { workers.Wait(); close(done) }()
 	s := newSummary(c)
-	for e := range done {
+	var mu sync.Mutex
+	done := func(e Episode) {
+		mu.Lock()
+		defer mu.Unlock()
 		s.add(e)
 		if c.OnEpisode != nil {
 			c.OnEpisode(e)
 		}
 	}
+	err := crew.Run(ctx, max(1, min(c.Parallel, c.Episodes)), c.Episodes, func(ctx context.Context, _ int, next iter.Seq[int]) error {
+		return work(ctx, g, c, next, done)
+	})
 	s.finish(time.Since(start))
-	if err := context.Cause(ctx); err != nil {
-		return s, err
-	}
-	return s, nil
+	return s, err
 }
 
 // work plays jobs with one agent in one environment.
-func work(ctx context.Context, g *gym.Gym, c Config, todo <-chan job, done chan<- Episode) error {
+func work(ctx context.Context, g *gym.Gym, c Config, next iter.Seq[int], done func(Episode)) error {
 	a, err := agent.New(c.Agent, c.Seed)
 	if err != nil {
 		return err
@@ -119,12 +97,12 @@ func work(ctx context.Context, g *gym.Gym, c Config, todo <-chan job, done chan<
 	defer a.Close()
 	env := g.NewEnv()
 	defer env.Close()
-	for j := range todo {
-		e := play(ctx, env, a, j)
+	for i := range next {
+		e := play(ctx, env, a, c.job(i))
 		if ctx.Err() != nil {
 			return nil
 		}
-		done <- e
+		done(e)
 	}
 	return nil
 }

@@ -8,10 +8,12 @@ package batch
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"sync"
 
 	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/crew"
 	"github.com/pommelgym/pommel/internal/learn/net"
 	"github.com/pommelgym/pommel/internal/learn/policy"
 	"github.com/pommelgym/pommel/internal/learn/ppo"
@@ -140,29 +142,18 @@ func Collect(ctx context.Context, envs []Env, n *net.Net, jobs []Job, onEpisode 
 // Each does n pieces of work on environments that take the next as soon as they are free.
 func Each(ctx context.Context, envs []Env, n int, do func(ctx context.Context, env Env, i int) Episode, onEpisode func(Episode)) ([]Episode, error) {
 	out := make([]Episode, n)
-	next := make(chan int)
 	var mu sync.Mutex
-	var workers sync.WaitGroup
-	for _, env := range envs {
-		workers.Go(func() {
-			for i := range next {
-				e := do(ctx, env, i)
-				mu.Lock()
-				out[i] = e
-				if onEpisode != nil && ctx.Err() == nil {
-					onEpisode(e)
-				}
-				mu.Unlock()
+	err := crew.Run(ctx, len(envs), n, func(ctx context.Context, worker int, next iter.Seq[int]) error {
+		for i := range next {
+			e := do(ctx, envs[worker], i)
+			mu.Lock()
+			out[i] = e
+			if onEpisode != nil && ctx.Err() == nil {
+				onEpisode(e)
 			}
-		})
-	}
-	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
+			mu.Unlock()
 		}
-	}
-	close(next)
-	workers.Wait()
-	return out, context.Cause(ctx)
+		return nil
+	})
+	return out, err
 }
