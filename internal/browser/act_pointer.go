@@ -3,11 +3,11 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/action"
-	"github.com/pommelgym/pommel/internal/cdp"
 )
 
 // inView says whether a point can be pressed.
@@ -228,33 +228,23 @@ func (a *act) doScroll(ctx context.Context) error {
 }
 
 // wheel sends a real turn of the wheel. It is the compositor that scrolls, so it is told
-// first where things are, and shown frames until it has answered.
+// first where things are.
 func (a *act) wheel(ctx context.Context, at point, dx, dy float64) error {
 	a.p.moveMouse(at, 0, 0)
 	if err := a.p.fullFrame(ctx); err != nil {
 		return err
 	}
-	call := a.p.s.Send("Input.dispatchMouseEvent", map[string]any{
+	turn := a.p.s.Send("Input.dispatchMouseEvent", map[string]any{
 		"type": "mouseWheel", "x": at.X, "y": at.Y, "deltaX": dx, "deltaY": dy,
 	})
-	for range 4 {
-		if err := a.p.fullFrame(ctx); err != nil {
-			return err
-		}
-		if over(call) {
-			break
-		}
+	wait, cancel := context.WithTimeoutCause(ctx, a.b.cfg.NavigationCap, errCapped)
+	defer cancel()
+	err := a.p.framesUntil(wait, turn, a.p.fullFrame)
+	if errors.Is(err, errCapped) && ctx.Err() == nil {
+		a.s.capped()
+		return nil
 	}
-	return nil
-}
-
-func over(c *cdp.Pending) bool {
-	select {
-	case <-c.Done():
-		return true
-	default:
-		return false
-	}
+	return err
 }
 
 // doKeyboard sends keys to whatever has the focus.

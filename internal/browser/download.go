@@ -17,6 +17,7 @@ type download struct{ name string }
 func (b *Browser) onDownload(ev cdp.Event) {
 	var v struct {
 		GUID              string `json:"guid"`
+		FrameID           string `json:"frameId"`
 		SuggestedFilename string `json:"suggestedFilename"`
 		State             string `json:"state"`
 	}
@@ -27,6 +28,9 @@ func (b *Browser) onDownload(ev cdp.Event) {
 		if ev.Method == "Browser.downloadWillBegin" {
 			b.downloads++
 			b.loads[v.GUID] = download{name: v.SuggestedFilename}
+			for _, p := range b.tabs {
+				delete(p.loading, v.FrameID) // what was to be a document is a file
+			}
 			return
 		}
 		d, known := b.loads[v.GUID]

@@ -105,6 +105,10 @@ func (p *page) onFrame(ev cdp.Event) {
 		case "Page.frameStartedNavigating":
 			if v.FrameID == p.target && v.NavigationType == "differentDocument" {
 				p.departures++
+				// The browser itself opens a link in a new tab: nobody says that it starts to load.
+				if p.commits == 0 {
+					p.loading[v.FrameID] = true
+				}
 			}
 		case "Page.frameRequestedNavigation":
 			if v.Disposition == "download" {

@@ -79,25 +79,30 @@ func (p *page) hover(ctx context.Context, at point, buttons, modifiers int) erro
 	if move == nil {
 		return nil
 	}
+	return p.framesUntil(ctx, move, p.frame)
+}
+
+// framesUntil makes frames until input that is only answered in one has been handled. A
+// frame and the input take different ways to the page: a frame that came first answers
+// nothing, and the input waits for the next one.
+func (p *page) framesUntil(ctx context.Context, input *cdp.Pending, frame func(context.Context) error) error {
 	for {
-		if err := p.frame(ctx); err != nil {
+		if err := frame(ctx); err != nil {
 			return err
 		}
-		// The frame and the move take different ways to the page. A frame that came first, as
-		// happens after a screenshot, answers nothing, and the move waits for the next one.
 		timer := time.NewTimer(moveWait)
 		select {
-		case <-move.Done():
+		case <-input.Done():
 		case <-ctx.Done():
 		case <-timer.C:
 			continue
 		}
 		timer.Stop()
-		return p.awaitInput(ctx, move)
+		return p.awaitInput(ctx, input)
 	}
 }
 
-// moveWait is how long, in real time, a frame gets to bring the pointer to the page.
+// moveWait is how long, in real time, a frame gets to bring such input to the page.
 const moveWait = 50 * time.Millisecond
 
 // insertText types text in one go, as an input method does.

@@ -187,6 +187,12 @@ func (p *page) trouble() error {
 	return nil
 }
 
+// begun says whether the tab has a document or is about to have one. It is called with
+// b.mu held.
+func (p *page) begun() bool {
+	return p.commits+p.departures+len(p.loading)+len(p.scheduled) > 0
+}
+
 // evalParams is the hot path: one evaluation is sent in every step at least thrice.
 func evalParams(contextID int64, expr string) json.RawMessage {
 	b := make([]byte, 0, len(expr)+96)

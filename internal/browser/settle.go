@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -14,7 +15,7 @@ const (
 	// maxRounds bounds a step whose page keeps starting new work.
 	maxRounds = 12
 	// openWait bounds the wait for a window that a page has asked for; the browser may refuse it.
-	openWait = time.Second
+	openWait = 2 * time.Second
 )
 
 var errCapped = errors.New("the page did not come to rest in time")
@@ -400,24 +401,7 @@ func (s *settler) limit(hold, loading bool) time.Time {
 
 // windows waits for windows that the page has asked for, and for documents that load.
 func (s *settler) windows(ctx context.Context) error {
-	wait, cancel := context.WithTimeoutCause(ctx, openWait, errCapped)
-	defer cancel()
-	err := s.b.until(wait, "wait for a window", func() bool {
-		if s.b.expecting > 0 {
-			return false
-		}
-		for _, p := range s.b.tabs {
-			if p.closing || p.number > 0 && !p.ready && !p.crashed {
-				return false
-			}
-		}
-		return true
-	})
-	s.b.read(func() {
-		s.b.expecting = 0
-		s.p.closing = false
-	})
-	if err != nil && !errors.Is(err, errCapped) {
+	if err := s.opened(ctx); err != nil {
 		return err
 	}
 	for range maxRounds {
@@ -441,6 +425,54 @@ func (s *settler) windows(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// opened waits for the windows that the page has asked for, and until those that came
+// can be used. A window that has come is never refused any more, only slow.
+func (s *settler) opened(ctx context.Context) error {
+	wait, cancel := context.WithTimeoutCause(ctx, openWait, errCapped)
+	defer cancel()
+	err := s.b.until(wait, "wait for a window", func() bool { return s.b.expecting == 0 })
+	if err == nil {
+		wait, cancel := context.WithDeadlineCause(ctx, s.began.Add(s.b.cfg.NavigationCap), errCapped)
+		defer cancel()
+		led := s.b.led()
+		err = s.b.until(wait, "wait for a new tab", func() bool {
+			return !slices.ContainsFunc(s.b.tabs, func(p *page) bool {
+				return p.closing || p.number > 0 && !p.crashed && !(p.ready && (p.begun() || !led[p]))
+			})
+		})
+		if errors.Is(err, errCapped) && ctx.Err() == nil {
+			s.capped()
+		}
+	}
+	s.b.read(func() {
+		s.b.expecting = 0
+		s.p.closing = false
+	})
+	if errors.Is(err, errCapped) && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+// led are the tabs that were opened with an address that they may show: each begins to
+// load some time after it may run.
+func (b *Browser) led() map[*page]bool {
+	wanted := map[*page]string{}
+	b.read(func() {
+		for _, p := range b.tabs {
+			if p.wanted != "" && p.wanted != "about:blank" && !p.begun() {
+				wanted[p] = p.wanted
+			}
+		}
+	})
+	led := map[*page]bool{}
+	for p, url := range wanted {
+		_, refused := b.checkURL(p, url)
+		led[p] = refused == nil
+	}
+	return led
 }
 
 // catchUp lets the time pass that documents have taken to come.

@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/pommelgym/pommel/internal/browser"
@@ -64,5 +65,26 @@ func TestFrameThatMayNotLoad(t *testing.T) {
 	s.OK(`click(selector="#a")`)
 	if o := s.See(browser.View{}); o.Title != "ads" {
 		t.Fatalf("title %q", o.Title)
+	}
+}
+
+// A link in a new tab that leads to a file or to nothing does not hold the step up.
+func TestNewTabThatShowsNothing(t *testing.T) {
+	t.Parallel()
+	s := browsertest.NewSite(t)
+	s.Mux.HandleFunc("/file", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Disposition", "attachment; filename=report.csv")
+		_, _ = w.Write([]byte("a,b\n"))
+	})
+	s.Mux.HandleFunc("/empty", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	s.Page("/", `<title>first</title><a id=file href="/file" target=_blank>file</a> <a id=empty href="/empty" target=_blank>empty</a>`)
+	for _, id := range []string{"file", "empty"} {
+		s.Go("/")
+		out := s.OK(`click(selector="#` + id + `")`)
+		if out.Settle.Capped {
+			t.Errorf("%s: the step was held up: %+v", id, out)
+		}
+
+		s.OK(`tab_close()`)
 	}
 }
