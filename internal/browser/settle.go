@@ -16,6 +16,9 @@ const (
 	maxRounds = 12
 	// openWait bounds the wait for a window that a page has asked for; the browser may refuse it.
 	openWait = 2 * time.Second
+	// loadTurns is how often a document gets a hop to load in before its clock goes on: there
+	// are those that wait for their own timers.
+	loadTurns = 50
 )
 
 var errCapped = errors.New("the page did not come to rest in time")
@@ -413,18 +416,41 @@ func (s *settler) windows(ctx context.Context) error {
 			}
 			return s.downloads(ctx)
 		}
-		// Without frames nobody asks for styles, and a document whose styles were never
-		// asked for does not find out that it has loaded.
-		s.lay(ctx)
 		d := 10 * time.Millisecond
 		if due := s.b.dueIn(s.b.rawTime(s.b.virtual), true); due > 0 {
 			d = max(d, time.Duration(due)*time.Millisecond)
+		} else if done, err := s.loaded(ctx); err != nil || done {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		if err := s.advance(ctx, d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// loaded gives documents real time to load. Their frames go to and fro between processes,
+// and what that takes is nothing that the page's clock should show.
+func (s *settler) loaded(ctx context.Context) (done bool, err error) {
+	for range loadTurns {
+		// Without frames nobody asks for styles, and a document whose styles were never
+		// asked for does not find out that it has loaded.
+		s.lay(ctx)
+		wait, cancel := context.WithTimeoutCause(ctx, hop, errCapped)
+		err = s.b.until(wait, "wait for the document", func() bool {
+			done = !s.b.anyLoading()
+			return done || s.p.trouble() != nil
+		})
+		cancel()
+		if !errors.Is(err, errCapped) || ctx.Err() != nil {
+			break
+		}
+		err = nil
+	}
+	return done, err
 }
 
 // opened waits for the windows that the page has asked for, and until those that came
