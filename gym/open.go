@@ -15,6 +15,7 @@ import (
 	"github.com/pommelgym/pommel/internal/episode"
 	"github.com/pommelgym/pommel/internal/fault"
 	"github.com/pommelgym/pommel/internal/perturb/kind"
+	"github.com/pommelgym/pommel/internal/perturb/own"
 	"github.com/pommelgym/pommel/internal/task"
 	"github.com/pommelgym/pommel/internal/trace"
 	"github.com/pommelgym/pommel/internal/version"
@@ -162,6 +163,9 @@ func (g *Gym) checkTasks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := g.checkKinds(ctx); err != nil {
+		return err
+	}
 	var bad []error
 	for _, s := range g.suite.Tasks {
 		for _, p := range problems[s.ID] {
@@ -176,16 +180,23 @@ func (g *Gym) checkTasks(ctx context.Context) error {
 	return nil
 }
 
-// taskSum is a hash over the task files and over the version that reads them.
+// taskSum is a hash over the files of tasks and perturbations and over the version that reads them.
 func (g *Gym) taskSum() (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, version.String())
+	files, err := own.Files(g.spec.Dir)
+	if err != nil {
+		return "", err
+	}
 	for _, t := range g.suite.Tasks {
-		data, err := os.ReadFile(t.File())
+		files = append(files, t.File())
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("read task file: %w", err)
+			return "", fmt.Errorf("read file: %w", err)
 		}
-		fmt.Fprintln(h, t.File(), len(data))
+		fmt.Fprintln(h, file, len(data))
 		h.Write(data)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:12]), nil

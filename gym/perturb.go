@@ -1,6 +1,9 @@
 package gym
 
 import (
+	"context"
+	"slices"
+
 	"github.com/pommelgym/pommel/internal/fault"
 	"github.com/pommelgym/pommel/internal/perturb/kind"
 	"github.com/pommelgym/pommel/internal/perturb/own"
@@ -92,6 +95,26 @@ func kindsOf(dir string) ([]kind.Kind, error) {
 		return nil, fault.Wrap(fault.InvalidArgument, err, "load the world's perturbations")
 	}
 	return kinds, nil
+}
+
+// checkKinds tries the SQL of the world's own kinds on its database.
+func (g *Gym) checkKinds(ctx context.Context) error {
+	if !slices.ContainsFunc(g.kinds, func(k kind.Kind) bool { return k.SQL != nil }) {
+		return nil
+	}
+	w, err := g.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.pool.Release(w)
+	found, err := own.Check(ctx, g.spec.Dir, w.Reader())
+	switch {
+	case err != nil:
+		return fault.Wrap(fault.WorldLost, err, "try the perturbations on the database")
+	case len(found) > 0:
+		return fault.Wrap(fault.InvalidArgument, found, "the perturbations of world %s do not fit its database", g.spec.Name)
+	}
+	return nil
 }
 
 // profile loads a profile by reference; nil is none.

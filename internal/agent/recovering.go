@@ -92,8 +92,9 @@ func (p *performance) good(res *gym.Result, want *take) bool {
 	case want.failed:
 		return true
 	}
-	return res.Observation.LastActionError == nil && samePage(res.Observation.URL, want.after) &&
-		res.Info.Potential >= want.potential-1e-9 && want.shows(res.Observation.Text)
+	o := res.Observation
+	return o.LastActionError == nil && samePage(o.URL, want.after) && o.Title == want.title &&
+		res.Info.Potential >= want.potential-1e-9 && want.shows(o.Text)
 }
 
 // attempt performs an action and clears away what keeps it from being performed.

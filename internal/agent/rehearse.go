@@ -15,8 +15,8 @@ type take struct {
 	text string
 	// about is the element that it named by a selector.
 	about *gym.About
-	// before and after are the addresses of the page.
-	before, after string
+	// before and after are the addresses of the page, title what it was called afterwards.
+	before, after, title string
 	// potential is what had been reached after it.
 	potential float64
 	// news is what the page showed after it and not before, for presses that stay on the page.
@@ -54,7 +54,8 @@ func (r *recovering) Rehearse(ctx context.Context, env *gym.Env, task string, se
 			return nil, err
 		}
 		at = res.Observation.URL
-		t.after, t.potential, t.failed = at, res.Info.Potential, res.Observation.LastActionError != nil
+		t.after, t.title = at, res.Observation.Title
+		t.potential, t.failed = res.Info.Potential, res.Observation.LastActionError != nil
 		if samePage(t.before, t.after) && presses(&t) {
 			t.news = newIn(shown, res.Observation.Text)
 		}

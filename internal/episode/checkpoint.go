@@ -33,7 +33,7 @@ type checkpoint struct {
 	world *world.Checkpoint
 	at    progress
 	judge *reward.State
-	noise any // of the perturbations
+	noise frictionState
 }
 
 // Checkpoint saves the state of now, of the world and of the episode, and names it. The

@@ -3,6 +3,7 @@ package episode
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/pommelgym/pommel/internal/fault"
@@ -91,28 +92,35 @@ func (e *Episode) disturb(ctx context.Context) error {
 		return nil
 	}
 	f := e.friction
-	for _, r := range f.director.BeforeStep(e.step + 1) {
-		if r.Of.SQL == nil {
+	for _, t := range f.director.BeforeStep(e.step + 1) {
+		if t.Rule.Of.SQL == nil {
 			if err := e.browse.ClearCookies(ctx); err != nil {
 				return err
 			}
-			f.director.Struck(r, e.virtual(), "cookies")
+			f.director.Struck(t.Rule, e.virtual(), "cookies", "the next page does not know the user")
 			continue
 		}
-		if err := e.disturbRows(ctx, r); err != nil {
-			return fault.Wrap(fault.InvalidArgument, err, "perturbation %s", r.ID)
+		if err := e.disturbRows(ctx, t); err != nil {
+			return fault.Wrap(fault.InvalidArgument, err, "perturbation %s", t.Rule.ID)
 		}
 	}
 	return nil
 }
 
-// disturbRows runs a world's own SQL, if its moment has come.
-func (e *Episode) disturbRows(ctx context.Context, r *plan.Rule) error {
-	v, sql := e.friction.values[r.ID], r.Of.SQL
+// disturbRows runs a world's own SQL, if its moment has come, or takes back what it did.
+func (e *Episode) disturbRows(ctx context.Context, t perturb.Turn) error {
+	v, sql := e.friction.values[t.Rule.ID], t.Rule.Of.SQL
+	if t.Undo {
+		if err := e.changeRows(ctx, v, sql.Undo); err != nil {
+			return fmt.Errorf("undo: %w", err)
+		}
+		e.friction.director.Undone(t.Rule)
+		return nil
+	}
 	if sql.When != "" {
 		s, err := v.Bind(sql.When)
 		if err != nil {
-			return err
+			return fmt.Errorf("when: %w", err)
 		}
 		rows, err := e.world.Reader().Query(ctx, s.SQL, s.Args...)
 		if err != nil {
@@ -122,19 +130,28 @@ func (e *Episode) disturbRows(ctx context.Context, r *plan.Rule) error {
 			return nil // it stays due
 		}
 	}
+	if err := e.changeRows(ctx, v, sql.Run); err != nil {
+		return fmt.Errorf("sql: %w", err)
+	}
+	seen, err := v.Fill(sql.Seen)
+	if err != nil {
+		return fmt.Errorf("seen: %w", err)
+	}
+	e.friction.director.Struck(t.Rule, e.virtual(), "rows", seen)
+	return nil
+}
+
+// changeRows runs statements as the application's role; what they change is not the agent's doing.
+func (e *Episode) changeRows(ctx context.Context, v own.Values, texts []string) error {
 	var run []postgres.Statement
-	for _, text := range sql.Run {
+	for _, text := range texts {
 		s, err := v.Bind(text)
 		if err != nil {
 			return err
 		}
 		run = append(run, s)
 	}
-	if err := e.judge.Disturb(ctx, func() error { return e.world.Setup(ctx, run) }); err != nil {
-		return fmt.Errorf("sql: %w", err)
-	}
-	e.friction.director.Struck(r, e.virtual(), "rows")
-	return nil
+	return e.judge.Disturb(ctx, func() error { return e.world.Setup(ctx, run) })
 }
 
 // virtual is the page's time as the agent last saw it.
@@ -165,15 +182,30 @@ func (e *Episode) tell(r *Result, events []perturb.Event) {
 	}
 }
 
-func (f *friction) save() any {
-	if f == nil {
-		return nil
-	}
-	return f.director.Save()
+// frictionState is what a checkpoint holds of it.
+type frictionState struct {
+	director any
+	values   map[string]own.Values
 }
 
-func (f *friction) resume(saved any) {
-	if f != nil {
-		f.director.Resume(saved)
+func (f *friction) save() frictionState {
+	if f == nil {
+		return frictionState{}
 	}
+	return frictionState{f.director.Save(), cloneValues(f.values)}
+}
+
+func (f *friction) resume(saved frictionState) {
+	if f != nil {
+		f.director.Resume(saved.director)
+		f.values = cloneValues(saved.values)
+	}
+}
+
+func cloneValues(of map[string]own.Values) map[string]own.Values {
+	out := make(map[string]own.Values, len(of))
+	for rule, v := range of {
+		out[rule] = maps.Clone(v)
+	}
+	return out
 }

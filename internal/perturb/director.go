@@ -46,20 +46,38 @@ type Director struct {
 // state is all that changes.
 type state struct {
 	step   int
-	points map[string]int // rule -> decision points so far
-	again  map[string]int // rule and address -> how often it strikes there without asking
+	points map[string]int    // rule -> decision points so far
+	again  map[string]repeat // by rule and address
 	old    map[string]browser.Answer
-	due    []int // indexes of rules whose strike at a step waits for its moment
+	due    []int          // indexes of rules whose strike at a step waits for its moment
+	ends   map[string]int // rule -> the step before which what it did is undone
+	// broken is the address of a document whose place an error page takes: nothing of the
+	// application shows there, so nothing that belongs to its pages may.
+	broken string
 	events []Event
 	// told is how many events Take has handed out.
 	told int
+}
+
+// repeat is a firing that strikes at an address again.
+type repeat struct {
+	firing plan.Firing
+	left   int
+}
+
+// Turn is something to do before a step: a rule strikes, or what it did is undone.
+type Turn struct {
+	Rule *plan.Rule
+	Undo bool
 }
 
 var _ browser.Friction = (*Director)(nil)
 
 // New makes the director of an episode.
 func New(p *plan.Plan) *Director {
-	return &Director{plan: p, state: state{points: map[string]int{}, again: map[string]int{}, old: map[string]browser.Answer{}}}
+	return &Director{plan: p, state: state{
+		points: map[string]int{}, again: map[string]repeat{}, old: map[string]browser.Answer{}, ends: map[string]int{},
+	}}
 }
 
 // Plan is what it carries out.
@@ -84,7 +102,7 @@ func (d *Director) Resume(saved any) {
 }
 
 func (s state) clone() state {
-	s.points, s.again, s.old = maps.Clone(s.points), maps.Clone(s.again), maps.Clone(s.old)
+	s.points, s.again, s.old, s.ends = maps.Clone(s.points), maps.Clone(s.again), maps.Clone(s.old), maps.Clone(s.ends)
 	s.due, s.events = slices.Clone(s.due), slices.Clone(s.events)
 	return s
 }
@@ -146,15 +164,22 @@ func (d *Director) Request(r browser.Request) browser.Fate {
 	if cached && !struck {
 		fate.Rewrite = d.remember(r.URL)
 	}
+	if r.Type == "document" {
+		d.state.broken = ""
+		if struck && fate.Answer != nil && fate.Answer.Status >= 400 || fate.Fail != "" {
+			d.state.broken = r.URL
+		}
+	}
 	return fate
 }
 
 // requestFiring counts a request and gives the firing that it meets, if any.
 func (d *Director) requestFiring(rule *plan.Rule, r browser.Request) *plan.Firing {
 	key := rule.ID + " " + r.Method + " " + pathOf(r.URL)
-	if n := d.state.again[key]; n > 0 {
-		d.state.again[key] = n - 1
-		return &plan.Firing{At: d.state.points[rule.ID], Numbers: map[string]int{"status": 503, "after": 1000, "delay": 5000}}
+	if a := d.state.again[key]; a.left > 0 {
+		a.left--
+		d.state.again[key] = a
+		return &a.firing
 	}
 	d.state.points[rule.ID]++
 	f := rule.Firing(d.state.points[rule.ID])
@@ -162,7 +187,7 @@ func (d *Director) requestFiring(rule *plan.Rule, r browser.Request) *plan.Firin
 		return nil
 	}
 	if n := f.Numbers["repeat"]; n > 1 {
-		d.state.again[key] = n - 1
+		d.state.again[key] = repeat{*f, n - 1}
 	}
 	return f
 }
@@ -205,10 +230,13 @@ func glob(pattern, s string) bool {
 	return strings.HasSuffix(s, parts[len(parts)-1])
 }
 
-// Shown decides about a document.
+// Shown decides about a document of the application.
 func (d *Director) Shown(s browser.Shown) []browser.Change {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if s.URL == d.state.broken {
+		return nil
+	}
 	var out []browser.Change
 	for i := range d.plan.Rules {
 		rule := &d.plan.Rules[i]
@@ -244,12 +272,12 @@ func (d *Director) change(rule *plan.Rule, f plan.Firing, s browser.Shown) brows
 	}}
 }
 
-// BeforeStep counts a step and lists the rules that have something to do before it.
-func (d *Director) BeforeStep(n int) []*plan.Rule {
+// BeforeStep counts a step and lists what there is to do before it.
+func (d *Director) BeforeStep(n int) []Turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state.step = n
-	var out []*plan.Rule
+	var out []Turn
 	for i := range d.plan.Rules {
 		rule := &d.plan.Rules[i]
 		if rule.Point != kind.Step {
@@ -258,19 +286,35 @@ func (d *Director) BeforeStep(n int) []*plan.Rule {
 		if rule.Firing(n) != nil && !slices.Contains(d.state.due, i) {
 			d.state.due = append(d.state.due, i)
 		}
-		if slices.Contains(d.state.due, i) {
-			out = append(out, rule)
+		end, lasts := d.state.ends[rule.ID]
+		switch {
+		case lasts && n >= end:
+			out = append(out, Turn{rule, true})
+		case !lasts && slices.Contains(d.state.due, i):
+			out = append(out, Turn{rule, false})
 		}
 	}
 	return out
 }
 
 // Struck says that a rule that BeforeStep named has done its work.
-func (d *Director) Struck(rule *plan.Rule, virtualMS float64, target string) {
+func (d *Director) Struck(rule *plan.Rule, virtualMS float64, target, seen string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state.due = slices.DeleteFunc(d.state.due, func(i int) bool { return &d.plan.Rules[i] == rule })
-	d.log(rule, plan.Firing{At: d.state.step}, time.Duration(virtualMS)*time.Millisecond, target, "")
+	f := plan.Firing{At: d.state.step}
+	if sql := rule.Of.SQL; sql != nil && sql.Lasts > 0 {
+		d.state.ends[rule.ID] = d.state.step + sql.Lasts
+		f.Numbers = map[string]int{"lasts": sql.Lasts}
+	}
+	d.log(rule, f, time.Duration(virtualMS)*time.Millisecond, target, seen)
+}
+
+// Undone says that what a rule did has been taken back.
+func (d *Director) Undone(rule *plan.Rule) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.state.ends, rule.ID)
 }
 
 // log writes a strike down. Preconditions: d.mu is held.

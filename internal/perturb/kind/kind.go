@@ -73,6 +73,11 @@ type SQL struct {
 	When string
 	// Run runs in one transaction as the application's role.
 	Run []string
+	// Undo runs in the same way before the step that comes Lasts steps later; 0 is never.
+	Undo  []string
+	Lasts int
+	// Seen is what can be seen of it, for the trainer.
+	Seen string
 	// Tell is added to the task's instruction.
 	Tell string
 }

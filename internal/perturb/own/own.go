@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,9 +20,9 @@ const Dir = "perturb"
 
 // Load reads the kinds of a world's folder; without one there are none.
 func Load(world string) ([]kind.Kind, error) {
-	paths, err := filepath.Glob(filepath.Join(world, Dir, "*.yaml"))
+	paths, err := Files(world)
 	if err != nil {
-		return nil, fmt.Errorf("list the world's perturbations: %w", err)
+		return nil, err
 	}
 	var out []kind.Kind
 	var errs []error
@@ -62,6 +61,9 @@ func Parse(path string, data []byte) (*kind.Kind, error) {
 		Needs    string   `yaml:"needs"`
 		When     string   `yaml:"when"`
 		SQL      []string `yaml:"sql"`
+		Lasts    int      `yaml:"lasts"`
+		Undo     []string `yaml:"undo"`
+		Seen     string   `yaml:"seen"`
 		Tell     string   `yaml:"tell"`
 		Script   string   `yaml:"script"`
 	}
@@ -77,15 +79,19 @@ func Parse(path string, data []byte) (*kind.Kind, error) {
 		return nil, fail("kind", "expected a name such as data.price_change that is not built in, got %q", spec.Kind)
 	case (len(spec.SQL) == 0) == (spec.Script == ""):
 		return nil, fail("kind", "expected either sql or script")
-	case spec.Script != "" && (spec.Needs != "" || spec.When != "" || spec.Tell != ""):
-		return nil, fail("script", "needs, when and tell go with sql only")
+	case spec.Script != "" && spec.Needs+spec.When+spec.Tell+spec.Seen != "":
+		return nil, fail("script", "needs, when, seen and tell go with sql only")
 	case spec.Cost < 0 || spec.Cost > 50:
 		return nil, fail("cost", "expected 0 to 50 steps, got %d", spec.Cost)
+	case (spec.Lasts != 0) != (len(spec.Undo) > 0) || len(spec.Undo) > 0 && len(spec.SQL) == 0:
+		return nil, fail("kind", "expected lasts, undo and sql together: undo takes back what sql did after so many steps")
+	case spec.Lasts < 0 || spec.Lasts > spec.Cost:
+		return nil, fail("lasts", "expected 1 step to the %d of cost, got %d: who waits for the end of it needs that many", spec.Cost, spec.Lasts)
 	}
 	k := &kind.Kind{Name: spec.Kind, Doc: spec.Title, Cost: spec.Cost, Recovery: spec.Recovery, Own: true, Point: kind.Page, Script: spec.Script}
 	if len(spec.SQL) > 0 {
 		k.Point = kind.Step
-		k.SQL = &kind.SQL{Needs: spec.Needs, When: spec.When, Run: spec.SQL, Tell: spec.Tell}
+		k.SQL = &kind.SQL{Needs: spec.Needs, When: spec.When, Run: spec.SQL, Undo: spec.Undo, Lasts: spec.Lasts, Seen: spec.Seen, Tell: spec.Tell}
 	}
 	return k, nil
 }

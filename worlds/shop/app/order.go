@@ -135,12 +135,21 @@ const orderDetailSQL = `
 	FROM orders o JOIN customers c ON c.id = o.customer_id JOIN payments p ON p.order_id = o.id LEFT JOIN coupons k ON k.id = o.coupon_id
 	WHERE o.number = $1 AND ($2::int = 0 OR o.customer_id = $2) `
 
-// findOrder reads the order of the path; customers find only their own.
+// findOrder reads the order of the path; customers find only their own. With lock it is
+// read to be changed, which may not be while somebody else works on it.
 func (s *shop) findOrder(c *call, q querier, lock string) (orderDetail, error) {
 	if c.user.CustomerID == 0 && c.user.StaffID == 0 {
 		return orderDetail{}, errForbidden
 	}
-	return one[orderDetail](c.ctx(), q, orderDetailSQL+lock, c.r.PathValue("number"), c.user.CustomerID)
+	o, err := one[orderDetail](c.ctx(), q, orderDetailSQL+lock, c.r.PathValue("number"), c.user.CustomerID)
+	if err != nil || lock == "" {
+		return o, err
+	}
+	held, err := scalar[bool](c.ctx(), q, `SELECT EXISTS (SELECT FROM order_holds WHERE order_id = $1)`, o.ID)
+	if err == nil && held {
+		err = errHeld
+	}
+	return o, err
 }
 
 type orderItem struct {

@@ -188,6 +188,7 @@ var (
 	errForbidden = errors.New("forbidden")
 	errStaleForm = errors.New("the form is out of date")
 	errBadInput  = errors.New("bad input")
+	errHeld      = errors.New("somebody else is working on it")
 )
 
 // fail answers with an error page, or an error in JSON where the caller is a script.
@@ -200,6 +201,8 @@ func (c *call) fail(err error) {
 		status, message = http.StatusForbidden, "Your account may not open this page."
 	case errors.Is(err, errStaleForm):
 		status, message = http.StatusForbidden, "This form is out of date. Please go back, reload the page and try again."
+	case errors.Is(err, errHeld):
+		status, message = http.StatusConflict, "Somebody else is working on this order at the moment. Nothing was changed; please try again in a little while."
 	case errors.Is(err, errBadInput), notText(err):
 		status, message = http.StatusBadRequest, "We could not understand this request."
 	default:
