@@ -12,7 +12,7 @@ GOTEST  ?= go test -timeout 12m
 
 export CGO_ENABLED := 0
 
-.PHONY: help setup build demo test test-go test-python test-peers examples bench soak lint gen install clean
+.PHONY: help setup build demo test test-go test-python test-peers examples bench experiment soak lint gen install clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,8 +23,8 @@ setup: ## install what is missing (Chromium, PostgreSQL, fonts)
 build: ## build bin/pommel
 	@go build $(GOFLAGS_BUILD) -o $(BIN) ./cmd/pommel
 
-demo: setup build ## boot worlds, let the oracle and a random agent work, print rewards read from PostgreSQL
-	@$(BIN) demo
+demo: setup build ## boot worlds, let the oracle and a random agent work, train a policy, print rewards read from PostgreSQL
+	@$(BIN) demo --out .tmp/demo
 
 test: setup build test-go test-python test-peers ## run all tests, on real Chromium and real PostgreSQL
 
@@ -62,6 +62,9 @@ bench: setup build ## measure step, reset and throughput on world shop
 	@$(BIN) bench reset --world shop --n 200 --against respawn
 	@$(BIN) bench reset --world shop --part services --n 200
 	@$(BIN) bench throughput --world shop --seconds 30
+
+experiment: setup build ## train policies with and without perturbations, compare them, write docs/experiments/resilience.md
+	@$(BIN) experiment --world shop --out .tmp/experiment --report docs/experiments/resilience.md
 
 soak: setup build ## long runs: 10,000 resets with random actions, episodes, leak and drift checks
 	@$(BIN) soak --world shop --resets 10000 --actions 10

@@ -16,6 +16,7 @@ const module = "github.com/pommelgym/pommel/"
 var layers = [][]string{
 	{"cmd/pommel"},
 	{"internal/cli"},
+	{"internal/experiment"},
 	{"internal/rollout", "internal/check", "internal/determinism"},
 	{"internal/replay"},
 	{"internal/agent"},

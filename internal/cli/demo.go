@@ -14,8 +14,18 @@ import (
 type demoCmd struct {
 	worldFlags
 	jsonFlag
-	Parallel int   `default:"2" help:"How many worlds run at the same time."`
-	Seed     int64 `default:"0" help:"Seed of the first episode."`
+	Parallel int    `default:"2" help:"How many worlds run at the same time."`
+	Seed     int64  `default:"1" help:"Seed of the first episode and of the training."`
+	Steps    int    `default:"2600" help:"Steps of training; 0 leaves it out."`
+	Out      string `default:"" help:"Folder for the trained policy and its report. Default: none is kept."`
+}
+
+// Validate refuses what cannot be meant.
+func (c *demoCmd) Validate() error {
+	if c.Parallel < 1 || c.Steps < 0 {
+		return fmt.Errorf("--parallel takes 1 or more, --steps 0 or more")
+	}
+	return nil
 }
 
 // demoLine is one task of the demo's table.
@@ -64,12 +74,23 @@ func (c *demoCmd) Run(ctx context.Context, s *State) error {
 		return err
 	}
 	lines := demoLines(oracle, random)
-	if c.JSON {
-		err = s.printJSON(map[string]any{
-			"world": g.Describe().World, "tasks": lines, "oracle": oracle, "random": random, "seconds": time.Since(start).Seconds(),
-		})
-	} else {
+	if !c.JSON {
 		printDemo(s, lines, oracle, random, best, time.Since(start))
+	}
+	var learnt *demoTraining
+	if c.Steps > 0 {
+		s.say("4. a policy that knows nothing learns the easy and medium ones in %d steps; where it is stuck, the oracle shows it the way", c.Steps)
+		if learnt, err = c.learn(ctx, s, g); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.JSON:
+		err = s.printJSON(map[string]any{
+			"world": g.Describe().World, "tasks": lines, "oracle": oracle, "random": random, "training": learnt, "seconds": time.Since(start).Seconds(),
+		})
+	case learnt != nil:
+		printLearnt(s, learnt, c.Out)
 	}
 	if err == nil && (oracle.SuccessRate < 1 || oracle.Lost+random.Lost > 0) {
 		return errNotGood

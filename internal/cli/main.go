@@ -13,21 +13,22 @@ import (
 
 // root is the grammar of the command line.
 type root struct {
-	Demo    demoCmd    `cmd:"" help:"Boot worlds, let the oracle and a random agent work on every task, and print rewards read from PostgreSQL."`
-	Doctor  doctorCmd  `cmd:"" help:"Tell what this host can do, and what to install or allow for the rest."`
-	World   worldCmd   `cmd:"" help:"List, check, or look into worlds."`
-	Check   checkCmd   `cmd:"" help:"Prove the tasks of a world: solvable, not won by doing nothing, judged purely."`
-	Run     runCmd     `cmd:"" help:"Let an agent play episodes, and add up what came of them."`
-	Train   trainCmd   `cmd:"" help:"Train the reference policy on a world's tasks, live."`
-	Serve   serveCmd   `cmd:"" help:"Serve a world's episodes over RPC."`
-	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Let one agent play one episode through MCP on standard input and output."`
-	Bench   benchCmd   `cmd:"" help:"Measure steps, resets and throughput."`
-	Soak    soakCmd    `cmd:"" help:"Begin many episodes with random actions, and hold each start against the first one of its kind."`
-	Perturb perturbCmd `cmd:"" help:"List perturbations, and print what a profile will do."`
-	Trace   traceCmd   `cmd:"" help:"List, print and export recorded episodes."`
-	Replay  replayCmd  `cmd:"" help:"Play recorded episodes again and tell the first step that differs."`
-	Actions actionsCmd `cmd:"" help:"Print the actions that agents can use."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Demo       demoCmd       `cmd:"" help:"Boot worlds, let the oracle and a random agent work on every task, and print rewards read from PostgreSQL."`
+	Doctor     doctorCmd     `cmd:"" help:"Tell what this host can do, and what to install or allow for the rest."`
+	World      worldCmd      `cmd:"" help:"List, check, or look into worlds."`
+	Check      checkCmd      `cmd:"" help:"Prove the tasks of a world: solvable, not won by doing nothing, judged purely."`
+	Run        runCmd        `cmd:"" help:"Let an agent play episodes, and add up what came of them."`
+	Train      trainCmd      `cmd:"" help:"Train the reference policy on a world's tasks, live."`
+	Experiment experimentCmd `cmd:"" help:"Compare policies trained with and without perturbations, over several seeds."`
+	Serve      serveCmd      `cmd:"" help:"Serve a world's episodes over RPC."`
+	MCP        mcpCmd        `cmd:"" name:"mcp" help:"Let one agent play one episode through MCP on standard input and output."`
+	Bench      benchCmd      `cmd:"" help:"Measure steps, resets and throughput."`
+	Soak       soakCmd       `cmd:"" help:"Begin many episodes with random actions, and hold each start against the first one of its kind."`
+	Perturb    perturbCmd    `cmd:"" help:"List perturbations, and print what a profile will do."`
+	Trace      traceCmd      `cmd:"" help:"List, print and export recorded episodes."`
+	Replay     replayCmd     `cmd:"" help:"Play recorded episodes again and tell the first step that differs."`
+	Actions    actionsCmd    `cmd:"" help:"Print the actions that agents can use."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 const description = `Pommel is a gym for agents that operate web applications: a real Chromium, a real

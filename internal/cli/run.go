@@ -107,10 +107,22 @@ func (c *runCmd) Run(ctx context.Context, s *State) error {
 
 // rollout plays episodes behind a progress bar.
 func (s *State) rollout(ctx context.Context, g *gym.Gym, label string, c rollout.Config, each ...func(rollout.Episode)) (*rollout.Summary, error) {
-	bar := s.progress(label, c.Episodes)
-	defer bar.end()
-	played, won, lost := 0, 0, 0
+	show, end := s.episodes(label, c.Episodes)
+	defer end()
 	c.OnEpisode = func(e rollout.Episode) {
+		show(e)
+		for _, f := range each {
+			f(e)
+		}
+	}
+	return rollout.Run(ctx, g, c)
+}
+
+// episodes is a progress bar for n episodes: what to tell of each, and what to call at the end.
+func (s *State) episodes(label string, n int) (func(rollout.Episode), func()) {
+	bar := s.progress(label, n)
+	played, won, lost := 0, 0, 0
+	return func(e rollout.Episode) {
 		switch {
 		case e.Lost != nil:
 			lost++
@@ -125,11 +137,7 @@ func (s *State) rollout(ctx context.Context, g *gym.Gym, label string, c rollout
 			note += fmt.Sprintf(", %d lost", lost)
 		}
 		bar.step(note)
-		for _, f := range each {
-			f(e)
-		}
-	}
-	return rollout.Run(ctx, g, c)
+	}, bar.end
 }
 
 // printKinds compares success with and without each kind of perturbation that struck.

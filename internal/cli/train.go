@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,7 +67,7 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 	if err := g.CheckProfile(c.Profile); err != nil {
 		return err
 	}
-	tasks, err := c.choose(g)
+	tasks, err := trainingTasks(g, c.Tasks, c.Difficulty)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 		defer env.Close()
 		envs[i] = env
 	}
-	show := newTrainView(s, tasks, c)
+	show := newTrainView(s, tasks, c.budget())
 	defer show.end()
 	t, err := train.New(train.Config{
 		World: g.Describe().World, Profile: c.Profile, Tasks: tasks, Seed: c.Seed, Steps: c.Steps, Time: time.Duration(c.Seconds) * time.Second,
@@ -116,26 +117,32 @@ func (c *trainCmd) friction() curriculum.Friction {
 	return curriculum.Ramp{Profile: c.Profile, From: 0.2, To: 0.6}
 }
 
-// choose selects the tasks to train on.
-func (c *trainCmd) choose(g *gym.Gym) ([]gym.TaskInfo, error) {
-	if len(c.Tasks) > 0 {
-		return g.Select("", "", c.Tasks)
+// trainingTasks are the named tasks, or those of the training split of some difficulties.
+func trainingTasks(g *gym.Gym, ids, difficulties []string) ([]gym.TaskInfo, error) {
+	if len(ids) > 0 {
+		return g.Select("", "", ids)
 	}
 	all, err := g.Select("train", "", nil)
 	if err != nil {
 		return nil, err
 	}
-	wanted := "," + strings.Join(c.Difficulty, ",") + ","
 	var out []gym.TaskInfo
 	for _, t := range all {
-		if strings.Contains(wanted, ","+t.Difficulty+",") {
+		if slices.Contains(difficulties, t.Difficulty) {
 			out = append(out, t)
 		}
 	}
 	if len(out) == 0 {
-		return nil, usagef("world %s has no training task of difficulty %s", c.World, strings.Join(c.Difficulty, " or "))
+		return nil, usagef("world %s has no training task of difficulty %s", g.Describe().World, strings.Join(difficulties, " or "))
 	}
 	return out, nil
+}
+
+func (c *trainCmd) budget() string {
+	if c.Steps == 0 {
+		return fmt.Sprintf("%d s", c.Seconds)
+	}
+	return fmt.Sprintf("%d steps", c.Steps)
 }
 
 func (c *trainCmd) finish(s *State, o *train.Outcome) error {

@@ -31,11 +31,8 @@ type trainView struct {
 	began    time.Time     // of the stage; guarded by mu
 }
 
-func newTrainView(s *State, tasks []gym.TaskInfo, c *trainCmd) *trainView {
-	v := &trainView{s: s, tasks: tasks, budget: fmt.Sprintf("%d steps", c.Steps), began: time.Now()}
-	if c.Steps == 0 {
-		v.budget = fmt.Sprintf("%d s", c.Seconds)
-	}
+func newTrainView(s *State, tasks []gym.TaskInfo, budget string) *trainView {
+	v := &trainView{s: s, tasks: tasks, budget: budget, began: time.Now()}
 	if !s.Terminal {
 		return v
 	}

@@ -25,3 +25,17 @@ func Of(success, n int) Interval {
 	half := z * math.Sqrt(p*(1-p)/m+z*z/(4*m*m))
 	return Interval{Low: max(0, (centre-half)/(1+z*z/m)), High: min(1, (centre+half)/(1+z*z/m))}
 }
+
+// Difference holds the true difference of two rates, the first less the second, with 95 %
+// confidence: method 10 of Newcombe, "Interval estimation for the difference between
+// independent proportions", Statistics in Medicine 17 (1998), which is made of two intervals
+// of Wilson. Without episodes on either side it is -1 to 1.
+func Difference(success1, n1, success2, n2 int) Interval {
+	if n1 == 0 || n2 == 0 {
+		return Interval{-1, 1}
+	}
+	p1, p2 := float64(success1)/float64(n1), float64(success2)/float64(n2)
+	i1, i2 := Of(success1, n1), Of(success2, n2)
+	d := p1 - p2
+	return Interval{Low: d - math.Hypot(p1-i1.Low, i2.High-p2), High: d + math.Hypot(i1.High-p1, p2-i2.Low)}
+}

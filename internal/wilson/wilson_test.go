@@ -21,3 +21,22 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+// TestDifference compares with the worked examples of Newcombe's paper, table II, method 10.
+func TestDifference(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		s1, n1, s2, n2 int
+		low, high      float64
+	}{
+		{56, 70, 48, 80, 0.0524, 0.3339}, {9, 10, 3, 10, 0.1705, 0.8090}, {6, 7, 2, 7, 0.0582, 0.8062}, {5, 56, 0, 29, -0.0381, 0.1926}, {10, 10, 0, 10, 0.6075, 1},
+	} {
+		got := Difference(c.s1, c.n1, c.s2, c.n2)
+		if math.Abs(got.Low-c.low) > 5e-5 || math.Abs(got.High-c.high) > 5e-5 {
+			t.Errorf("%d/%d - %d/%d = %.4f to %.4f, want %.4f to %.4f", c.s1, c.n1, c.s2, c.n2, got.Low, got.High, c.low, c.high)
+		}
+	}
+	if got := Difference(0, 0, 1, 2); got != (Interval{Low: -1, High: 1}) {
+		t.Errorf("without episodes: %+v", got)
+	}
+}

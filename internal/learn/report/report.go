@@ -16,8 +16,11 @@ import (
 //go:embed report.html
 var page string
 
-// Write writes the plots, the log and the report into a folder.
+// Write writes the plots, the log and the report into a folder, which is made if need be.
 func Write(dir string, o *train.Outcome) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the report's folder: %w", err)
+	}
 	curve, err := Curve(o)
 	if err != nil {
 		return err

@@ -29,20 +29,25 @@ type TaskScore struct {
 	Reward   float64 `json:"mean_reward"`
 }
 
+// evaluate is an evaluation that the configuration asks for.
 func (t *Trainer) evaluate(ctx context.Context, stage string) (*Evaluation, error) {
 	if t.c.Evaluate == 0 {
 		return nil, nil
 	}
+	return t.Evaluate(ctx, stage, t.c.Profile, t.c.Evaluate)
+}
+
+// Evaluate plays n episodes of each task under a profile; "" is none. Nothing is learnt from them.
+func (t *Trainer) Evaluate(ctx context.Context, stage, profile string, n int) (*Evaluation, error) {
 	t.stage(stage)
 	var jobs []batch.Job
-	seed := int64(mix(t.c.Seed, forEvaluation, 0)%1000) * 10
-	for n := 0; n < t.c.Evaluate; seed++ {
+	for seed := int64(mix(t.c.Seed, forEvaluation, 0)%1000) * 10; n > 0; seed++ {
 		if curriculum.Split(seed) != "validation" {
 			continue
 		}
-		n++
+		n--
 		for _, task := range t.c.Tasks {
-			jobs = append(jobs, batch.Job{Task: task.ID, Seed: seed, Limit: min(t.c.Tuning.Stretch, task.MaxSteps), Greedy: true, Profile: t.c.Profile})
+			jobs = append(jobs, batch.Job{Task: task.ID, Seed: seed, Limit: min(t.c.Tuning.Stretch, task.MaxSteps), Greedy: true, Profile: profile})
 		}
 	}
 	episodes, err := batch.Collect(ctx, t.envs, t.net, jobs, t.watch.Episode)
