@@ -81,6 +81,44 @@ func TestCheckpointGo(t *testing.T) {
 	walk(t, tree, soak(100), func(int) { p.ask("mutate") }, func() string { return p.ask("state") })
 }
 
+// TestCheckpointSize: a checkpoint takes what has changed, however much the program has
+// reserved, and whatever the kernel notes about the pages that are not there.
+func TestCheckpointSize(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	p := startTarget(t, "sparse")
+	tree := attach(t, Options{Roots: []int{p.pid()}})
+	base := snapshot(t, tree)
+	kept := tree.Kept()
+	small := func(what string, most int64) {
+		t.Helper()
+		if got := tree.Kept() - kept; got > most {
+			t.Errorf("%s: the checkpoint takes %d KiB, at most %d were expected", what, got>>10, most>>10)
+		}
+		kept = tree.Kept()
+	}
+	const page, news, others = 4096, 128, 2 << 20 // others are the runtime's own pages
+	want := p.ask("write")
+	written := checkpoint(t, tree, base)
+	small("after writes to new pages", news*page+others)
+	p.ask("clear")
+	cleared := checkpoint(t, tree, written)
+	small("after clearing all", others)
+	for range 3 {
+		mustVerify(t, tree, base)
+		mustVerify(t, tree, cleared)
+		if got := p.ask("state"); got != "0" {
+			t.Fatalf("cleared memory adds up to %s", got)
+		}
+		mustVerify(t, tree, written)
+		if got := p.ask("state"); got != want {
+			t.Fatalf("written memory adds up to %s, not %s", got, want)
+		}
+		p.ask("clear")
+	}
+}
+
 func TestCheckpointC(t *testing.T) {
 	if !inside(t) {
 		return

@@ -223,30 +223,20 @@ func (p *process) eachRegion(start, end uint64, sel uapi.PmScanArg, visit func(u
 // capturePrivate saves the pages of a private area.
 func (t *Tree) capturePrivate(p *process, st *processState, a *area, cur *cursor) error {
 	return p.eachRegion(a.start, a.end, present, func(r uapi.PageRegion) error {
-		here := exists(r.Categories) || a.ino == 0 // only in mappings of files the kernel leaves notes
-		if !here && len(cur.runs) == 0 {
-			return nil
+		if !exists(r.Categories) && !t.swaps {
+			return nil // a note about a page that is not there
 		}
-		st.pages += int((r.End - r.Start) >> pageShift)
 		for at := r.Start; at < r.End; {
 			old, upto := cur.find(at, r.End)
-			if old == nil && !here {
-				at = upto
-				continue
+			first := uint32(0)
+			if old != nil {
+				first = old.first + uint32((at-old.addr)>>pageShift)
 			}
-			if old == nil {
-				if err := p.savePages(st, at, upto); err != nil {
-					return err
-				}
-				at = upto
-				continue
-			}
-			first := old.first + uint32((at-old.addr)>>pageShift)
-			if r.Categories&uapi.PageIsWritten == 0 {
+			if old != nil && exists(r.Categories) && r.Categories&uapi.PageIsWritten == 0 {
 				n := uint32((upto - at) >> pageShift)
 				p.arena.hold(pageRun{first, n}, 1)
 				st.addRun(run{at, n, first})
-			} else if err := p.savePagesOver(st, at, upto, first); err != nil {
+			} else if err := t.savePages(p, st, a, span{at, upto}, old != nil, first); err != nil {
 				return err
 			}
 			at = upto
@@ -255,42 +245,42 @@ func (t *Tree) capturePrivate(p *process, st *processState, a *area, cur *cursor
 	})
 }
 
-// savePages copies pages of the process into its arena.
-func (p *process) savePages(st *processState, at, end uint64) error {
-	for at < end {
-		r, err := p.arena.alloc(uint32((end - at) >> pageShift))
-		if err != nil {
+// savePages copies pages of the process into its arena; known says that older copies exist
+// from page old of the arena on. Those that are still equal are shared with them. Tracked
+// memory that is all zeroes is saved as memory that was never touched, which reads the same:
+// so notes about absent pages, where they cannot be told from swapped ones, take no room.
+func (t *Tree) savePages(p *process, st *processState, a *area, s span, known bool, old uint32) error {
+	for at := s.start; at < s.end; {
+		rest := t.infoBuf[:min(uint64(len(t.infoBuf)), s.end-at)]
+		if err := p.read(at, rest); err != nil {
 			return err
 		}
-		if err := p.read(at, p.arena.bytes(r)); err != nil {
-			return err
+		for ; len(rest) > 0; at, old, rest = at+pageSize, old+1, rest[pageSize:] {
+			b := rest[:pageSize]
+			switch {
+			case known && bytes.Equal(b, p.arena.page(old)):
+				p.arena.hold(pageRun{old, 1}, 1)
+				st.addRun(run{at, 1, old})
+				continue
+			case a.tracked && a.ino == 0 && bytes.Equal(b, zeroPage[:]):
+				continue
+			}
+			r, err := p.arena.alloc(1)
+			if err != nil {
+				return err
+			}
+			copy(p.arena.bytes(r), b)
+			st.addRun(run{at, 1, r.first})
 		}
-		st.addRun(run{at, r.n, r.first})
-		at += uint64(r.n) << pageShift
 	}
 	return nil
 }
 
-// savePagesOver is savePages for pages of which an older copy exists; equal ones are shared with it.
-func (p *process) savePagesOver(st *processState, at, end uint64, old uint32) error {
-	var b [pageSize]byte
-	for ; at < end; at, old = at+pageSize, old+1 {
-		if err := p.read(at, b[:]); err != nil {
-			return err
-		}
-		if bytes.Equal(b[:], p.arena.page(old)) {
-			p.arena.hold(pageRun{old, 1}, 1)
-			st.addRun(run{at, 1, old})
-			continue
-		}
-		r, err := p.arena.alloc(1)
-		if err != nil {
-			return err
-		}
-		copy(p.arena.bytes(r), b[:])
-		st.addRun(run{at, 1, r.first})
-	}
-	return nil
+// swapping says whether the host has swap space, or may have: then a page that is swapped
+// out looks like a note about one that is not there.
+func swapping() bool {
+	text, err := os.ReadFile("/proc/swaps")
+	return err != nil || bytes.Count(text, []byte{'\n'}) != 1
 }
 
 // addRun appends a run, joining it to the last one where both places continue it.
@@ -302,6 +292,14 @@ func (st *processState) addRun(r run) {
 		}
 	}
 	st.runs = append(st.runs, r)
+}
+
+// saved counts the pages in a process's memory that are kept.
+func (st *processState) saved() (n int) {
+	for i := range st.runs {
+		n += int(st.runs[i].n)
+	}
+	return n
 }
 
 // arm protects every present page of a range again, so that the next write to it shows.

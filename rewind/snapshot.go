@@ -299,6 +299,7 @@ func inFlight(p *process) (n int, where string) {
 
 // captureStopped saves the stopped tree.
 func (t *Tree) captureStopped(s *Snapshot) error {
+	t.swaps = swapping()
 	for _, p := range t.live {
 		st := &processState{pid: p.pid, cwdFd: -1}
 		s.procs = append(s.procs, st)
@@ -410,7 +411,7 @@ func (s *Snapshot) count() {
 		st.Threads += len(p.threads)
 		st.Areas += len(p.areas)
 		st.Descriptors += len(p.files)
-		st.PrivatePages += p.pages
+		st.PrivatePages += p.saved()
 	}
 	for _, o := range s.objects {
 		st.SharedPages += o.count

@@ -30,7 +30,6 @@ type processState struct {
 	exe                  identity
 	mm                   uapi.MMMap
 	auxv                 []byte
-	pages                int
 	letGo                bool // it has died and its sockets were given up: it cannot be made again
 }
 

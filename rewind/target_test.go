@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sys/unix"
 )
 
 // runTarget is the main function of the Go programs that are rewound.
@@ -19,6 +21,8 @@ func runTarget(name string) {
 	switch name {
 	case "memory":
 		targetMemory()
+	case "sparse":
+		targetSparse()
 	case "http":
 		targetHTTP()
 	case "app":
@@ -69,6 +73,39 @@ func targetMemory() {
 			sum += int(data[i])
 		}
 		return fmt.Sprintf("%d %d %d", count, len(junk), sum)
+	})
+}
+
+// targetSparse has much memory of which it uses a page here and there.
+func targetSparse() {
+	const size, step = 128 << 20, 1 << 20
+	data, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err == nil {
+		err = unix.Madvise(data, unix.MADV_NOHUGEPAGE)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i := 0; i < size; i += step {
+		data[i] = 1
+	}
+	commands(func(w []string) string {
+		switch w[0] {
+		case "write": // in new pages beside the old ones
+			for i := 4096; i < size; i += step {
+				data[i]++
+			}
+		case "clear":
+			for i := 0; i < size; i += step {
+				data[i], data[i+4096] = 0, 0
+			}
+		}
+		sum := 0
+		for i := 0; i < size; i += step {
+			sum += int(data[i])<<8 + int(data[i+4096])
+		}
+		return strconv.Itoa(sum)
 	})
 }
 

@@ -30,6 +30,7 @@ type Tree struct {
 	snaps   map[*Snapshot]bool
 	watched map[int]*os.File // guarded by mu; processes whose death is waited for
 	tainted bool             // a snapshot failed half-way: what was written since base is not known any more
+	swaps   bool             // the host may have swapped pages out
 	epoch   uint32
 	lastPid int
 

@@ -113,22 +113,27 @@ func onlyRseqDiffers(st *processState, at uint64, a, b []byte) bool {
 	return false
 }
 
-// compareExtra looks for pages that were not there and are not empty.
+// compareExtra looks for pages that were not there and are not empty, or not the file's own.
 func compareExtra(p *process, st *processState, v *Verification) {
 	cur := cursor{runs: st.runs}
 	var b [pageSize]byte
 	for i := range st.areas {
 		a := &st.areas[i]
-		if !a.tracked || a.shared || a.ino != 0 {
+		if !a.tracked || a.shared {
 			continue
 		}
 		err := p.eachRegion(a.start, a.end, present, func(r uapi.PageRegion) error {
+			if !exists(r.Categories) {
+				return nil
+			}
 			for at := r.Start; at < r.End; at += pageSize {
 				if found, _ := cur.find(at, at+pageSize); found != nil {
 					continue
 				}
 				v.Pages++
-				if err := p.read(at, b[:]); err != nil {
+				if a.ino != 0 {
+					v.add(fmt.Sprintf("process %d: page %#x (%s) was the file's own and is a copy", p.pid, at, a.name))
+				} else if err := p.read(at, b[:]); err != nil {
 					v.add(err.Error())
 				} else if !bytes.Equal(b[:], zeroPage[:]) {
 					v.add(fmt.Sprintf("process %d: page %#x (%s) did not exist and is not empty", p.pid, at, a.name))
