@@ -258,7 +258,7 @@ func (t *Tree) savePages(p *process, st *processState, a *area, s span, known bo
 		for ; len(rest) > 0; at, old, rest = at+pageSize, old+1, rest[pageSize:] {
 			b := rest[:pageSize]
 			switch {
-			case known && bytes.Equal(b, p.arena.page(old)):
+			case known && st.samePage(at, b, p.arena.page(old)):
 				p.arena.hold(pageRun{old, 1}, 1)
 				st.addRun(run{at, 1, old})
 				continue
@@ -274,6 +274,12 @@ func (t *Tree) savePages(p *process, st *processState, a *area, s span, known bo
 		}
 	}
 	return nil
+}
+
+// samePage says whether a page is still what it was, as far as the program can have changed
+// it: the number of the processor, which the kernel writes down by itself, is no change.
+func (st *processState) samePage(at uint64, b, was []byte) bool {
+	return bytes.Equal(b, was) || onlyRseqDiffers(st, at, b, was)
 }
 
 // swapping says whether the host has swap space, or may have: then a page that is swapped

@@ -16,6 +16,7 @@ type plan struct {
 	slow   []copyOp // into areas that cannot be written; src is a page of the arena, n in bytes
 	drops  []span
 	armed  []span // areas in which something was written
+	seen   []span // what the scan has reported
 	shared []sharedPage
 	vec    []uapi.PageRegion
 
@@ -33,7 +34,7 @@ type sharedPage struct {
 const longestZeroed = 64 * pageSize
 
 func (w *plan) reset() {
-	w.copies, w.slow, w.drops, w.armed = w.copies[:0], w.slow[:0], w.drops[:0], w.armed[:0]
+	w.copies, w.slow, w.drops, w.armed, w.seen = w.copies[:0], w.slow[:0], w.drops[:0], w.armed[:0], w.seen[:0]
 	w.written, w.zeroed, w.dropped, w.onlyRseq = 0, 0, 0, true
 	if w.vec == nil {
 		w.vec = make([]uapi.PageRegion, manyRegions)
@@ -141,18 +142,44 @@ func (w *plan) touched(start, end uint64) {
 	w.armed = append(w.armed, span{start, end})
 }
 
-// planSpan plans a stretch that no scan has reported as it is: there the wanted state
-// differs from the one that tracking is relative to, or everything was mapped anew.
-func (p *process) planSpan(st *processState, d span, cat uint64) {
-	cur := cursor{runs: st.runs}
-	for i := range st.areas {
+// planSpans plans stretches that no scan has reported as they are: there the wanted state
+// differs from the one that tracking is relative to, or everything was mapped anew. Both
+// the stretches and those that a scan has reported, which are planned already, ascend.
+func (p *process) planSpans(st *processState, list, seen []span, cat uint64) {
+	cur, k := cursor{runs: st.runs}, 0
+	for _, d := range list {
+		for at := d.start; at < d.end; {
+			for len(seen) > 0 && seen[0].end <= at {
+				seen = seen[1:]
+			}
+			end := d.end
+			if len(seen) > 0 {
+				if seen[0].start <= at {
+					at = min(seen[0].end, end)
+					continue
+				}
+				end = min(end, seen[0].start)
+			}
+			k = p.planSpan(st, k, span{at, end}, cat, &cur)
+			at = end
+		}
+	}
+}
+
+// planSpan plans one stretch, which begins in no area before the k-th; it answers where the next one may.
+func (p *process) planSpan(st *processState, k int, d span, cat uint64, cur *cursor) int {
+	for k < len(st.areas) && st.areas[k].end <= d.start {
+		k++
+	}
+	for i := k; i < len(st.areas) && st.areas[i].start < d.end; i++ {
 		a := &st.areas[i]
-		if !a.tracked || a.shared || a.end <= d.start || a.start >= d.end {
+		if !a.tracked || a.shared {
 			continue
 		}
 		p.writes.onlyRseq = false
-		p.planStretch(st, a, max(a.start, d.start), min(a.end, d.end), cat, &cur)
+		p.planStretch(st, a, max(a.start, d.start), min(a.end, d.end), cat, cur)
 	}
+	return k
 }
 
 // onlyRseq says whether all pages of a stretch hold a thread's restartable sequence,

@@ -28,6 +28,7 @@ type process struct {
 	now                       glance
 	ran                       bool
 	sinceArm, copying         int
+	fresh                     int   // pages that the first rewind after tracking was started afresh wrote
 	job, lookJob              error // outcome of looking at its memory, and at the rest
 	inCalls                   []call
 	diff                      []span

@@ -1,6 +1,10 @@
 package rewind
 
-import "github.com/pommelgym/pommel/internal/uapi"
+import (
+	"slices"
+
+	"github.com/pommelgym/pommel/internal/uapi"
+)
 
 // Most processes of a tree do nothing in most episodes: a database has a dozen that wait for
 // work, each with hundreds of areas. That such a process has done nothing is found out by a
@@ -24,11 +28,11 @@ const stackReach = 1024
 // rests says whether a stopped process has done nothing since it was put back.
 func (w *rewinder) rests(p *process, st *processState) bool {
 	t := w.t
-	if t.base == nil || t.tainted || w.full || p.ran || len(p.diff) > 0 {
+	if t.base == nil || t.tainted || w.full || p.ran {
 		return false
 	}
 	old := t.base.process(p.pid)
-	if old == nil || len(old.threads) != len(st.threads) || len(p.tasks) != len(st.threads) {
+	if old == nil || old != st && !slices.Equal(old.runs, st.runs) || len(old.threads) != len(st.threads) || len(p.tasks) != len(st.threads) {
 		return false
 	}
 	for i := range p.tasks {

@@ -268,7 +268,6 @@ func (w *rewinder) scanAll() error {
 	var wg sync.WaitGroup
 	for _, p := range t.live {
 		st := w.s.process(p.pid)
-		p.diff = w.differing(p, st)
 		p.writes.shared = p.writes.shared[:0]
 		if w.rests(p, st) {
 			p.writes.reset()
@@ -282,12 +281,14 @@ func (w *rewinder) scanAll() error {
 				defer wg.Done()
 				p.lookJob = w.look(p, st)
 			}()
+			p.diff = w.differing(p, st, p.diff[:0])
 			p.job = p.planMemory(st, p.diff)
 			continue
 		}
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
+			p.diff = w.differing(p, st, p.diff[:0])
 			p.job, p.lookJob = p.planMemory(st, p.diff), nil
 			if !p.idle() {
 				p.lookJob = w.look(p, st)
@@ -299,18 +300,18 @@ func (w *rewinder) scanAll() error {
 }
 
 // differing lists where the wanted state differs from the one that tracking is relative to.
-func (w *rewinder) differing(p *process, st *processState) []span {
+func (w *rewinder) differing(p *process, st *processState, out []span) []span {
 	base := w.t.base
 	if w.t.tainted {
-		return []span{{0, ^uint64(0)}}
+		return append(out, span{0, ^uint64(0)})
 	}
 	if base == w.s || base == nil {
-		return nil
+		return out
 	}
 	if old := base.process(p.pid); old != nil {
-		return diffRuns(old.runs, st.runs, nil)
+		return diffRuns(old.runs, st.runs, out)
 	}
-	return []span{{0, ^uint64(0)}}
+	return append(out, span{0, ^uint64(0)})
 }
 
 // idle says that a process has not run: nothing was written but what the kernel itself writes.
@@ -367,6 +368,19 @@ func (w *rewinder) one(p *process) error {
 // smallSet is the number of written pages below which tracking is always started afresh.
 const smallSet = 256
 
+// armDue says whether tracking is to be started afresh. Small sets are at once: it costs
+// little, and only so does it show when a process has not run. So are those that have grown
+// by half: a tree that goes from one snapshot to another would write back what differed
+// between all that it has been at.
+func (p *process) armDue(every int) bool {
+	n := p.writes.written + p.writes.zeroed
+	if p.sinceArm == 0 {
+		p.fresh = n
+	}
+	p.sinceArm++
+	return n < smallSet || n > p.fresh+p.fresh/2 || p.sinceArm >= every
+}
+
 // finish waits for the copies of a process and starts tracking afresh when it is time.
 func (w *rewinder) finish(p *process) error {
 	split := &w.t.report.Split
@@ -374,9 +388,7 @@ func (w *rewinder) finish(p *process) error {
 		return err
 	}
 	w.lap(&split.Write)
-	// Small sets are tracked afresh at once: it costs little, and only so does it show when a process has not run.
-	small := p.writes.written+p.writes.zeroed < smallSet
-	if p.sinceArm++; small || p.sinceArm >= w.t.opt.Rearm {
+	if p.armDue(w.t.opt.Rearm) {
 		p.sinceArm = 0
 		if err := p.rearmWritten(); err != nil {
 			return err

@@ -130,9 +130,7 @@ func (p *process) planMemory(st *processState, diff []span) error {
 			return err
 		}
 	}
-	for _, d := range diff {
-		p.planSpan(st, d, inMemory)
-	}
+	p.planSpans(st, diff, p.writes.seen, inMemory)
 	return nil
 }
 
@@ -149,9 +147,7 @@ func (p *process) putUntracked(a *area, cur *cursor) {
 
 // planRemapped plans for stretches that were mapped again and are all holes, and for the heap, part of which may be.
 func (p *process) planRemapped(st *processState, holes []span, heap bool) error {
-	for _, h := range holes {
-		p.planSpan(st, h, 0)
-	}
+	p.planSpans(st, holes, nil, 0)
 	if !heap {
 		return nil
 	}
@@ -195,6 +191,9 @@ func (p *process) scan(st *processState, sr scanRange, cur *cursor) error {
 				continue
 			}
 			k = p.planRegion(st, k, sr.i, sr.j, r, cur)
+			if exists(r.Categories) {
+				w.seen = append(w.seen, span{r.Start, r.End})
+			}
 		}
 		if sel.WalkEnd <= at {
 			break
