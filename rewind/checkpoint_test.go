@@ -98,22 +98,28 @@ func TestCheckpointSize(t *testing.T) {
 		}
 		kept = tree.Kept()
 	}
-	const page, news, others = 4096, 128, 2 << 20 // others are the runtime's own pages
+	const page, news, others = 4096, 1024, 2 << 20 // others are the runtime's own pages
 	want := p.ask("write")
 	written := checkpoint(t, tree, base)
 	small("after writes to new pages", news*page+others)
 	p.ask("clear")
 	cleared := checkpoint(t, tree, written)
 	small("after clearing all", others)
+	mustVerify(t, tree, base)
+	p.ask("write")
+	again := checkpoint(t, tree, base)
+	small("after the same writes again", others)
 	for range 3 {
 		mustVerify(t, tree, base)
 		mustVerify(t, tree, cleared)
 		if got := p.ask("state"); got != "0" {
 			t.Fatalf("cleared memory adds up to %s", got)
 		}
-		mustVerify(t, tree, written)
-		if got := p.ask("state"); got != want {
-			t.Fatalf("written memory adds up to %s, not %s", got, want)
+		for _, s := range []*Snapshot{written, again} {
+			mustVerify(t, tree, s)
+			if got := p.ask("state"); got != want {
+				t.Fatalf("written memory adds up to %s, not %s", got, want)
+			}
 		}
 		p.ask("clear")
 	}

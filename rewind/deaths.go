@@ -59,7 +59,7 @@ func (t *Tree) letDeadGo(pid int) {
 	if p := t.procs[pid]; t.closed || p != nil && p.pidfd >= 0 && !hasExited(p.pidfd) {
 		return // a rewind has made it again meanwhile
 	}
-	for s := range t.snaps {
+	for _, s := range t.snaps {
 		st := s.process(pid)
 		if st == nil {
 			continue

@@ -20,6 +20,9 @@ type run struct {
 
 func (r *run) end() uint64 { return r.addr + uint64(r.n)<<pageShift }
 
+// pageAt is where in the arena the page at an address is kept.
+func (r *run) pageAt(at uint64) uint32 { return r.first + uint32((at-r.addr)>>pageShift) }
+
 // rawRun is a row of pages that are kept outside the arena.
 type rawRun struct {
 	addr uint64
@@ -93,13 +96,13 @@ func (t *Tree) captureMemory(p *process, tk *task, st, prev *processState) error
 		return err
 	}
 	st.areas = parseMaps(text, nil)
-	cur := cursor{}
+	k := keeping{p: p, st: st, prev: prev, peers: t.peers(p.pid, prev)}
 	if prev != nil {
-		cur.runs = prev.runs
+		k.cur.runs = prev.runs
 	}
 	for i := range st.areas {
 		st.areas[i].untrack = slices.Contains(droppable, st.areas[i].start)
-		if err := t.captureArea(p, st, prev, &st.areas[i], &cur); err != nil {
+		if err := t.captureArea(&k, &st.areas[i]); err != nil {
 			return err
 		}
 	}
@@ -127,19 +130,41 @@ func (t *Tree) wanted(a *area) bool {
 	return a.wanted() && !(a.shared && strings.HasPrefix(a.name, "/") && t.opt.AllowForeign(a.name))
 }
 
-func (t *Tree) captureArea(p *process, st, prev *processState, a *area, cur *cursor) error {
-	if p.ours(a) || a.kernelOwned() {
+// keeping is the memory of one process while it is saved.
+type keeping struct {
+	p        *process
+	st, prev *processState
+	cur      cursor   // through the pages of prev
+	peers    []cursor // through those of other snapshots, the newest first
+}
+
+// manyPeers is how many snapshots a new one shares equal pages with, beside its parent. Equal
+// pages are shared from one to the next, so a few reach all of them.
+const manyPeers = 8
+
+// peers are the newest other states of a process.
+func (t *Tree) peers(pid int, prev *processState) (out []cursor) {
+	for i := len(t.snaps) - 1; i >= 0 && len(out) < manyPeers; i-- {
+		if st := t.snaps[i].process(pid); st != nil && st != prev {
+			out = append(out, cursor{runs: st.runs})
+		}
+	}
+	return out
+}
+
+func (t *Tree) captureArea(k *keeping, a *area) error {
+	if k.p.ours(a) || a.kernelOwned() {
 		return nil
 	}
 	if !t.wanted(a) {
-		return t.captureReadOnly(p, st, prev, a)
+		return t.captureReadOnly(k.p, k.st, k.prev, a)
 	}
 	if a.untrack {
-		return t.capturePrivate(p, st, a, cur)
+		return t.capturePrivate(k, a)
 	}
 	a.tracked = true
 	if a.shared {
-		o, err := t.objectAt(p, a)
+		o, err := t.objectAt(k.p, a)
 		if err != nil {
 			return err
 		}
@@ -147,9 +172,9 @@ func (t *Tree) captureArea(p *process, st, prev *processState, a *area, cur *cur
 		return nil
 	}
 	if strings.HasSuffix(a.name, " (deleted)") {
-		a.keep = p.openMapping(a)
+		a.keep = k.p.openMapping(a)
 	}
-	return t.capturePrivate(p, st, a, cur)
+	return t.capturePrivate(k, a)
 }
 
 func (p *process) openMapping(a *area) int {
@@ -221,22 +246,20 @@ func (p *process) eachRegion(start, end uint64, sel uapi.PmScanArg, visit func(u
 }
 
 // capturePrivate saves the pages of a private area.
-func (t *Tree) capturePrivate(p *process, st *processState, a *area, cur *cursor) error {
-	return p.eachRegion(a.start, a.end, present, func(r uapi.PageRegion) error {
+func (t *Tree) capturePrivate(k *keeping, a *area) error {
+	return k.p.eachRegion(a.start, a.end, present, func(r uapi.PageRegion) error {
 		if !exists(r.Categories) && !t.swaps {
 			return nil // a note about a page that is not there
 		}
 		for at := r.Start; at < r.End; {
-			old, upto := cur.find(at, r.End)
+			old, upto := k.cur.find(at, r.End)
 			first := uint32(0)
 			if old != nil {
-				first = old.first + uint32((at-old.addr)>>pageShift)
+				first = old.pageAt(at)
 			}
 			if old != nil && exists(r.Categories) && r.Categories&uapi.PageIsWritten == 0 {
-				n := uint32((upto - at) >> pageShift)
-				p.arena.hold(pageRun{first, n}, 1)
-				st.addRun(run{at, n, first})
-			} else if err := t.savePages(p, st, a, span{at, upto}, old != nil, first); err != nil {
+				k.share(at, pageRun{first, uint32((upto - at) >> pageShift)})
+			} else if err := t.savePages(k, a, span{at, upto}, old != nil, first); err != nil {
 				return err
 			}
 			at = upto
@@ -246,34 +269,56 @@ func (t *Tree) capturePrivate(p *process, st *processState, a *area, cur *cursor
 }
 
 // savePages copies pages of the process into its arena; known says that older copies exist
-// from page old of the arena on. Those that are still equal are shared with them. Tracked
-// memory that is all zeroes is saved as memory that was never touched, which reads the same:
-// so notes about absent pages, where they cannot be told from swapped ones, take no room.
-func (t *Tree) savePages(p *process, st *processState, a *area, s span, known bool, old uint32) error {
+// from page old of the arena on. Pages that are equal to those, or to what other snapshots
+// have there, are shared with them. Tracked memory that is all zeroes is saved as memory that
+// was never touched, which reads the same: so notes about absent pages, where they cannot be
+// told from swapped ones, take no room.
+func (t *Tree) savePages(k *keeping, a *area, s span, known bool, old uint32) error {
+	arena := k.p.arena
 	for at := s.start; at < s.end; {
 		rest := t.infoBuf[:min(uint64(len(t.infoBuf)), s.end-at)]
-		if err := p.read(at, rest); err != nil {
+		if err := k.p.read(at, rest); err != nil {
 			return err
 		}
 		for ; len(rest) > 0; at, old, rest = at+pageSize, old+1, rest[pageSize:] {
 			b := rest[:pageSize]
-			switch {
-			case known && st.samePage(at, b, p.arena.page(old)):
-				p.arena.hold(pageRun{old, 1}, 1)
-				st.addRun(run{at, 1, old})
-				continue
-			case a.tracked && a.ino == 0 && bytes.Equal(b, zeroPage[:]):
+			if known && k.st.samePage(at, b, arena.page(old)) {
+				k.share(at, pageRun{old, 1})
 				continue
 			}
-			r, err := p.arena.alloc(1)
+			if a.tracked && a.ino == 0 && bytes.Equal(b, zeroPage[:]) || k.likePeers(at, b) {
+				continue
+			}
+			r, err := arena.alloc(1)
 			if err != nil {
 				return err
 			}
-			copy(p.arena.bytes(r), b)
-			st.addRun(run{at, 1, r.first})
+			copy(arena.bytes(r), b)
+			k.st.addRun(run{at, 1, r.first})
 		}
 	}
 	return nil
+}
+
+// share keeps pages that the arena has.
+func (k *keeping) share(at uint64, r pageRun) {
+	k.p.arena.hold(r, 1)
+	k.st.addRun(run{at, r.n, r.first})
+}
+
+// likePeers shares a page with a snapshot that has the same there, if one has.
+func (k *keeping) likePeers(at uint64, b []byte) bool {
+	for i := range k.peers {
+		r, _ := k.peers[i].find(at, at+pageSize)
+		if r == nil {
+			continue
+		}
+		if page := r.pageAt(at); k.st.samePage(at, b, k.p.arena.page(page)) {
+			k.share(at, pageRun{page, 1})
+			return true
+		}
+	}
+	return false
 }
 
 // samePage says whether a page is still what it was, as far as the program can have changed

@@ -85,7 +85,7 @@ func (p *process) planStretch(st *processState, a *area, at, end, cat uint64, cu
 	for at < end {
 		r, upto := cur.find(at, end)
 		if r != nil {
-			p.putPages(a, at, upto, r.first+uint32((at-r.addr)>>pageShift))
+			p.putPages(a, at, upto, r.pageAt(at))
 			w.touched(a.start, a.end)
 			if !here {
 				w.onlyRseq = false
@@ -219,7 +219,7 @@ func diffRuns(from, to []run, out []span) []span {
 		end := min(ua, ub)
 		switch {
 		case ra == nil && rb == nil:
-		case ra != nil && rb != nil && ra.first+uint32((at-ra.addr)>>pageShift) == rb.first+uint32((at-rb.addr)>>pageShift):
+		case ra != nil && rb != nil && ra.pageAt(at) == rb.pageAt(at):
 		default:
 			add(at, end)
 		}

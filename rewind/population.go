@@ -121,7 +121,7 @@ func (t *Tree) forgetProcess(pid int) {
 		return
 	}
 	p.tasks = p.tasks[:0]
-	for s := range t.snaps {
+	for _, s := range t.snaps {
 		if s.process(pid) != nil {
 			p.closeHandles()
 			return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/uapi"
@@ -51,7 +52,9 @@ func (s *Snapshot) Release() error {
 
 func (s *Snapshot) free() {
 	t := s.tree
-	delete(t.snaps, s)
+	if i := slices.Index(t.snaps, s); i >= 0 {
+		t.snaps = slices.Delete(t.snaps, i, i+1)
+	}
 	for _, st := range s.procs {
 		st.close()
 		if p := t.procs[st.pid]; p != nil && p.arena != nil {
@@ -101,7 +104,7 @@ func (t *Tree) capture(ctx context.Context, parent *Snapshot) (*Snapshot, error)
 		case <-time.After(min(time.Duration(s.stats.Attempts)*5*time.Millisecond, 50*time.Millisecond)):
 		}
 	}
-	t.snaps[s] = true
+	t.snaps = append(t.snaps, s)
 	t.watchDeaths(s)
 	t.base, t.tainted = s, false
 	return s, nil

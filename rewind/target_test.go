@@ -78,7 +78,7 @@ func targetMemory() {
 
 // targetSparse has much memory of which it uses a page here and there.
 func targetSparse() {
-	const size, step = 128 << 20, 1 << 20
+	const size, step = 128 << 20, 128 << 10
 	data, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err == nil {
 		err = unix.Madvise(data, unix.MADV_NOHUGEPAGE)

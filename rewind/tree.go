@@ -25,9 +25,9 @@ type Tree struct {
 	objects map[identity]*object
 	shm     *arena
 	files   *fileStore
-	base    *Snapshot // the state that tracking is relative to
-	target  *Snapshot // the state that is being put back
-	snaps   map[*Snapshot]bool
+	base    *Snapshot        // the state that tracking is relative to
+	target  *Snapshot        // the state that is being put back
+	snaps   []*Snapshot      // the oldest first
 	watched map[int]*os.File // guarded by mu; processes whose death is waited for
 	tainted bool             // a snapshot failed half-way: what was written since base is not known any more
 	swaps   bool             // the host may have swapped pages out
@@ -62,7 +62,7 @@ func Attach(opt Options) (*Tree, error) {
 		return nil, fmt.Errorf("attach: Options.Roots names no process")
 	}
 	t := &Tree{
-		opt: opt, self: os.Getpid(), procs: map[int]*process{}, objects: map[identity]*object{}, snaps: map[*Snapshot]bool{},
+		opt: opt, self: os.Getpid(), procs: map[int]*process{}, objects: map[identity]*object{},
 		report: &Report{}, sink: make([]byte, 64<<10), infoBuf: make([]byte, 64<<10), foreign: map[int]bool{}, watched: map[int]*os.File{},
 	}
 	for _, pid := range opt.Roots {
@@ -109,8 +109,8 @@ func (t *Tree) Close() error {
 	t.closed = true
 	t.unwatch()
 	t.tracer.stop()
-	for s := range t.snaps {
-		s.free()
+	for len(t.snaps) > 0 {
+		t.snaps[0].free()
 	}
 	for _, p := range t.procs {
 		p.close()
