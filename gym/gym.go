@@ -42,6 +42,8 @@ type (
 	Timing = episode.Timing
 	// Status tells how far an episode is.
 	Status = episode.Status
+	// Held is an episode that a server holds for a caller.
+	Held = episode.Held
 	// Observation is what the agent sees.
 	Observation = browser.Observation
 	// Element is one meaningful node of the page.

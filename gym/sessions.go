@@ -25,6 +25,10 @@ type Sessions interface {
 	Observe(ctx context.Context, episodeID string, view View) (*Observation, error)
 	// Status tells how far an episode is: what a caller that took it over goes on from.
 	Status(ctx context.Context, episodeID string) (*Status, error)
+	// Held lists the episodes that are held, and Look observes one for an onlooker: neither
+	// renews a lease or waits for a call, and Look leaves an episode alone that is in one.
+	Held() []Held
+	Look(ctx context.Context, episodeID string, view View) (*Observation, error)
 	// Heartbeat renews the lease and returns how long it is.
 	Heartbeat(ctx context.Context, episodeID string) (time.Duration, error)
 	// CloseEpisode frees the episode's world. Closing twice, or an unknown id, is no error.

@@ -75,6 +75,14 @@ func (t *Table) Observe(ctx context.Context, id string, view View) (*Observation
 // Status tells how far an episode is.
 func (t *Table) Status(ctx context.Context, id string) (*Status, error) { return t.t.Status(ctx, id) }
 
+// Held lists the episodes that are held.
+func (t *Table) Held() []Held { return t.t.Held() }
+
+// Look observes for an onlooker; see Sessions.
+func (t *Table) Look(ctx context.Context, id string, view View) (*Observation, error) {
+	return t.t.Look(ctx, id, view)
+}
+
 // Heartbeat renews the lease.
 func (t *Table) Heartbeat(ctx context.Context, id string) (time.Duration, error) {
 	return t.t.Heartbeat(ctx, id)

@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"internal/perturb/profile"},
 	{"internal/cdp", "internal/sandbox", "internal/yamlfile", "internal/perturb/kind", "internal/perturb/stream"},
 	{"rewind", "internal/worldclock"},
-	{"internal/uapi", "internal/action", "internal/fault", "internal/sys", "internal/version", "internal/wilson", "internal/crew", "gen", "internal/gen"},
+	{"internal/uapi", "internal/action", "internal/fault", "internal/sys", "internal/version", "internal/wilson", "internal/crew", "gen", "internal/gen", "web"},
 }
 
 func rank(room string) (level int, name string, ok bool) {

@@ -21,6 +21,7 @@ type root struct {
 	Train      trainCmd      `cmd:"" help:"Train the reference policy on a world's tasks, live."`
 	Experiment experimentCmd `cmd:"" help:"Compare policies trained with and without perturbations, over several seeds."`
 	Serve      serveCmd      `cmd:"" help:"Serve a world's episodes over RPC."`
+	Dashboard  dashboardCmd  `cmd:"" help:"Show recorded episodes and trainings in a browser, without running worlds."`
 	MCP        mcpCmd        `cmd:"" name:"mcp" help:"Let one agent play one episode through MCP on standard input and output."`
 	Bench      benchCmd      `cmd:"" help:"Measure steps, resets and throughput."`
 	Soak       soakCmd       `cmd:"" help:"Begin many episodes with random actions, and hold each start against the first one of its kind."`

@@ -15,29 +15,19 @@ import (
 	"github.com/pommelgym/pommel/internal/version"
 )
 
-type serveCmd struct {
-	worldFlags
-	Worlds    int           `default:"2" help:"How many episodes can run at the same time."`
-	Addr      string        `default:"127.0.0.1:7777" help:"Where to listen: host:port, or unix:/path. Port 0 takes a free one."`
-	Token     string        `env:"POMMEL_TOKEN" help:"Token that callers must send; needed for addresses beyond loopback. On the command line other users can see it: use POMMEL_TOKEN or --token-file."`
-	TokenFile string        `type:"path" help:"File that holds the token."`
-	TLSCert   string        `type:"path" help:"Certificate chain (PEM): serve HTTPS."`
-	TLSKey    string        `type:"path" help:"Its private key (PEM)."`
-	Host      []string      `help:"More names under which callers without a token may address the server."`
-	Lease     time.Duration `default:"60s" help:"How long a caller may be silent before its world is given back."`
-	Idle      time.Duration `default:"1h" help:"How long an OpenEnv socket may send nothing while its host still answers."`
-	Drain     time.Duration `default:"10s" help:"How long running episodes may go on after an interrupt."`
-	LogLevel  string        `enum:"debug,info,warn,error" default:"warn" help:"What to log to standard error: debug, info, warn, error. --log is debug."`
-	LogFormat string        `enum:"text,json" default:"text" help:"How to log: text, or json, one object a line."`
-	JSON      bool          `help:"Print one line of JSON with the address once the server is ready."`
+// listenFlags say where a server listens and who may call it.
+type listenFlags struct {
+	Token     string   `env:"POMMEL_TOKEN" help:"Token that callers must send; needed for addresses beyond loopback. On the command line other users can see it: use POMMEL_TOKEN or --token-file."`
+	TokenFile string   `type:"path" help:"File that holds the token."`
+	TLSCert   string   `type:"path" help:"Certificate chain (PEM): serve HTTPS."`
+	TLSKey    string   `type:"path" help:"Its private key (PEM)."`
+	Host      []string `help:"More names under which callers without a token may address the server."`
+	Training  []string `type:"path" placeholder:"FOLDER" help:"Folders of trainings for the dashboard: where pommel train --out wrote, or one above."`
+	JSON      bool     `help:"Print one line of JSON with the address once the server is ready."`
 }
 
-func (c *serveCmd) Validate() error {
+func (c *listenFlags) validate() error {
 	switch {
-	case c.Worlds < 1 || c.Lease < time.Second:
-		return fmt.Errorf("--worlds takes 1 or more, --lease 1s or more")
-	case c.Idle < time.Second:
-		return fmt.Errorf("--idle takes 1s or more")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return fmt.Errorf("--tls-cert and --tls-key need each other")
 	case c.Token != "" && c.TokenFile != "":
@@ -47,8 +37,8 @@ func (c *serveCmd) Validate() error {
 }
 
 // options reads what the flags point at, before anything costly is started.
-func (c *serveCmd) options(s *State) (server.Options, error) {
-	o := server.Options{Token: c.Token, Hosts: c.Host, Idle: c.Idle, Log: c.logger(s)}
+func (c *listenFlags) options(addr string) (server.Options, error) {
+	o := server.Options{Token: c.Token, Hosts: c.Host, Training: c.Training}
 	if c.TokenFile != "" {
 		data, err := os.ReadFile(c.TokenFile)
 		if err != nil {
@@ -65,17 +55,52 @@ func (c *serveCmd) options(s *State) (server.Options, error) {
 		}
 		o.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
-	if err := server.CheckAddr(c.Addr, o.Token); err != nil {
+	if err := server.CheckAddr(addr, o.Token); err != nil {
 		return o, usageError{err}
 	}
 	return o, nil
 }
 
+// tracesIn is the folder that a flag names: "" is the default, "off" none.
+func tracesIn(flag string) string {
+	switch flag {
+	case "":
+		return gym.DefaultTraceDir()
+	case "off":
+		return ""
+	}
+	return flag
+}
+
+type serveCmd struct {
+	worldFlags
+	listenFlags
+	Worlds    int           `default:"2" help:"How many episodes can run at the same time."`
+	Addr      string        `default:"127.0.0.1:7777" help:"Where to listen: host:port, or unix:/path. Port 0 takes a free one."`
+	Dashboard bool          `default:"true" negatable:"" help:"Show live and recorded episodes to people at /dashboard/."`
+	Lease     time.Duration `default:"60s" help:"How long a caller may be silent before its world is given back."`
+	Idle      time.Duration `default:"1h" help:"How long an OpenEnv socket may send nothing while its host still answers."`
+	Drain     time.Duration `default:"10s" help:"How long running episodes may go on after an interrupt."`
+	LogLevel  string        `enum:"debug,info,warn,error" default:"warn" help:"What to log to standard error: debug, info, warn, error. --log is debug."`
+	LogFormat string        `enum:"text,json" default:"text" help:"How to log: text, or json, one object a line."`
+}
+
+func (c *serveCmd) Validate() error {
+	switch {
+	case c.Worlds < 1 || c.Lease < time.Second:
+		return fmt.Errorf("--worlds takes 1 or more, --lease 1s or more")
+	case c.Idle < time.Second:
+		return fmt.Errorf("--idle takes 1s or more")
+	}
+	return c.listenFlags.validate()
+}
+
 func (c *serveCmd) Run(ctx context.Context, s *State) error {
-	o, err := c.options(s)
+	o, err := c.listenFlags.options(c.Addr)
 	if err != nil {
 		return err
 	}
+	o.Idle, o.Log, o.Traces, o.NoDashboard = c.Idle, c.logger(s), tracesIn(c.Traces), !c.Dashboard
 	g, err := c.openLogged(ctx, s, c.Worlds, o.Log)
 	if err != nil {
 		return err
@@ -97,6 +122,9 @@ func (c *serveCmd) Run(ctx context.Context, s *State) error {
 			return
 		}
 		s.say("pommel %s serves world %s (%d worlds) on %s", version.String(), d.World, d.Worlds, address)
+		if c.Dashboard && strings.HasPrefix(address, "http") {
+			s.say("   dashboard: %s/", address)
+		}
 	})
 }
 

@@ -93,7 +93,8 @@ type entry struct {
 	failed error              // why the episode is void
 	call   numbered           // the last numbered call
 
-	timer *time.Timer // guarded by Table.mu
+	timer   *time.Timer // guarded by Table.mu
+	expires time.Time   // guarded by Table.mu: when the timer fires
 }
 
 // NewTable makes a table that starts its episodes with start.
@@ -195,6 +196,7 @@ func (t *Table) launch(ctx context.Context, e *entry, c ResetCall) {
 		e.first, e.err = nil, fault.New(fault.Canceled, "the server is shutting down")
 	default:
 		t.byID[e.live.ID()] = e
+		e.expires = time.Now().Add(e.lease)
 		e.timer = time.AfterFunc(e.lease, func() { t.expire(e) })
 	}
 }
@@ -268,6 +270,7 @@ func (t *Table) renew(e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byID[e.live.ID()] == e {
+		e.expires = time.Now().Add(e.lease)
 		e.timer.Reset(e.lease)
 	}
 }

@@ -17,6 +17,7 @@ import (
 type fakeLive struct {
 	id    string
 	block chan struct{} // a step waits for it, if set
+	look  chan struct{} // an observation waits for it, if set
 	fail  error
 
 	mu       sync.Mutex
@@ -46,6 +47,9 @@ func (f *fakeLive) Step(ctx context.Context, a string, _ browser.View) (*Result,
 }
 
 func (f *fakeLive) Observe(context.Context, browser.View) (*browser.Observation, error) {
+	if f.look != nil {
+		<-f.look
+	}
 	return &browser.Observation{Text: "seen"}, nil
 }
 

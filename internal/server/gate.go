@@ -9,7 +9,7 @@ import (
 )
 
 // gate is the gym as all surfaces see it: closed for new episodes once the server stops,
-// and counted.
+// counted, and written down for the dashboard.
 type gate struct {
 	gym.Sessions
 	s *Server
@@ -24,6 +24,7 @@ func (g gate) Reset(ctx context.Context, r gym.SessionRequest) (*gym.Result, err
 	if err == nil && g.s.ends.first("start "+res.EpisodeID) {
 		g.s.metrics.Episode("started")
 		g.s.metrics.Part(res.Info.Timing)
+		g.s.dashboard.Book().Began(r.Request, res)
 		g.s.log.Info("episode started", "episode", res.EpisodeID, "task", r.Task, "seed", r.Seed, "client", r.Client)
 	}
 	return res, err
@@ -31,7 +32,9 @@ func (g gate) Reset(ctx context.Context, r gym.SessionRequest) (*gym.Result, err
 
 // Step carries out a step.
 func (g gate) Step(ctx context.Context, id string, n int, action string, view gym.View) (*gym.Result, error) {
+	g.s.dashboard.Book().Doing(id, action)
 	res, err := g.Sessions.Step(ctx, id, n, action, view)
+	g.s.dashboard.Book().Did(id, res, err)
 	switch {
 	case fault.KindOf(err) == fault.WorldLost && g.s.ends.first(id):
 		g.s.metrics.Episode("void")
@@ -43,6 +46,33 @@ func (g gate) Step(ctx context.Context, id string, n int, action string, view gy
 		g.s.metrics.Part(res.Info.Timing)
 	}
 	return res, err
+}
+
+// Checkpoint saves the state of an episode.
+func (g gate) Checkpoint(ctx context.Context, id string, n int) (string, error) {
+	name, err := g.Sessions.Checkpoint(ctx, id, n)
+	if err == nil {
+		g.s.dashboard.Book().Saved(id, name)
+	}
+	return name, err
+}
+
+// Restore puts an episode back to a checkpoint.
+func (g gate) Restore(ctx context.Context, id string, n int, checkpoint string) (*gym.Result, error) {
+	res, err := g.Sessions.Restore(ctx, id, n, checkpoint)
+	if err == nil {
+		g.s.dashboard.Book().Restored(id, checkpoint, res)
+	}
+	return res, err
+}
+
+// CloseEpisode gives an episode's world back.
+func (g gate) CloseEpisode(ctx context.Context, id string) error {
+	err := g.Sessions.CloseEpisode(ctx, id)
+	if err == nil {
+		g.s.dashboard.Book().Closed(id)
+	}
+	return err
 }
 
 func outcome(r *gym.Result) string {

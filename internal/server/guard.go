@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"connectrpc.com/connect"
+
+	"github.com/pommelgym/pommel/internal/server/dashboard"
 )
 
 // guard lets through only requests that may reach the gym.
@@ -40,7 +42,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case origin.Check(r) != nil || foreignOrigin(r):
 			refuse(w, r, http.StatusForbidden, connect.CodePermissionDenied, "cross-origin requests from web pages are refused")
 		case s.opts.Token != "" && !probe(r.URL.Path) && !sameToken(r, want) && !s.agentCall(r):
-			w.Header().Set("WWW-Authenticate", "Bearer")
+			w.Header().Set("WWW-Authenticate", challenge(r.URL.Path))
 			refuse(w, r, http.StatusUnauthorized, connect.CodeUnauthenticated, "the token is missing or wrong; send Authorization: Bearer <token>")
 		default:
 			next.ServeHTTP(w, r)
@@ -53,6 +55,14 @@ const mcpPath = "/mcp"
 
 // probe says that a path tells nothing secret and is asked by machines that hold no token.
 func probe(path string) bool { return path == "/healthz" || path == "/readyz" }
+
+// challenge says how to send the token. A person's browser asks for a password.
+func challenge(path string) string {
+	if path == "/" || strings.HasPrefix(path, dashboard.Path) {
+		return `Basic realm="pommel: any name, and the token as the password", charset="UTF-8"`
+	}
+	return "Bearer"
+}
 
 // sameToken compares digests, so that time tells neither content nor length. Callers
 // whose library takes a URL and no headers send the token as the password of Basic

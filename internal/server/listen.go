@@ -63,7 +63,11 @@ func (s *Server) shutdown(ctx context.Context, srv *http.Server) {
 	s.stop.Do(func() { close(s.stopping) })
 	ctx, cancel := context.WithTimeout(ctx, cutTimeout)
 	defer cancel()
-	if err := errors.Join(srv.Shutdown(ctx), s.openenv.Wait(ctx)); err != nil {
+	err := srv.Shutdown(ctx)
+	if s.wait != nil {
+		err = errors.Join(err, s.wait(ctx))
+	}
+	if err != nil {
 		s.log.Warn("calls were still running when the server stopped", "waited", cutTimeout, "error", err)
 		_ = srv.Close() // the listener is closed already; only connections are left to cut
 	}

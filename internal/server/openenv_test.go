@@ -284,10 +284,14 @@ func TestSocketAttaches(t *testing.T) {
 	query := "?session_id=" + res.EpisodeID
 	first := dialSocket(t, srv.url, query, nil)
 	first.ask(wsNoop)
-	if a := dialSocket(t, srv.url, query, nil).next(); a.Data.Code != "SESSION_ERROR" {
+	refused := dialSocket(t, srv.url, query, nil)
+	if a := refused.next(); a.Data.Code != "SESSION_ERROR" {
 		t.Errorf("second socket = %+v", a)
 	}
+	// It keeps its place until it has said farewell or is gone.
+	_ = refused.c.CloseNow()
 	_ = first.c.Close(websocket.StatusNormalClosure, "")
+	waitSockets(t, srv.url, 0)
 	second := dialSocket(t, srv.url, query, nil)
 	if a := second.ask(`{"type":"step","data":{"action_str":"noop()","step":1}}`); a.Data.Metadata["step"] != 1.0 {
 		t.Errorf("repeated over another socket: %+v", a)
@@ -297,6 +301,20 @@ func TestSocketAttaches(t *testing.T) {
 	}
 	if a := dialSocket(t, srv.url, "?session_id=nobody", nil).next(); a.Data.Code != "SESSION_ERROR" || a.Data.Kind != "not_found" {
 		t.Errorf("unknown session = %+v", a)
+	}
+}
+
+// waitSockets waits until the server holds n sockets: it sees a farewell a moment later.
+func waitSockets(t *testing.T, url string, n int) {
+	t.Helper()
+	for began := time.Now(); ; {
+		_, body := get(t, url+"/metrics")
+		if strings.Contains(body, fmt.Sprintf("\npommel_sockets %d\n", n)) {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("the server does not come down to %d sockets:\n%s", n, body)
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ import (
 
 	"github.com/pommelgym/pommel/gen/pommel/v1/pommelv1connect"
 	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/server/dashboard"
 	"github.com/pommelgym/pommel/internal/server/mcp"
 	"github.com/pommelgym/pommel/internal/server/metrics"
 	"github.com/pommelgym/pommel/internal/server/openenv"
@@ -63,6 +64,12 @@ type Options struct {
 	Hosts []string
 	// Idle is how long an OpenEnv socket may send nothing; 0 is an hour.
 	Idle time.Duration
+	// Traces is the folder of recorded episodes, and Training are folders of trainings: the
+	// dashboard shows what is there.
+	Traces   string
+	Training []string
+	// NoDashboard leaves the dashboard out.
+	NoDashboard bool
 	// Drain is called when the server is told to stop. Until it returns, calls on running
 	// episodes are answered and new episodes are refused. Nil is no wait.
 	Drain func(context.Context) error
@@ -76,9 +83,13 @@ type Server struct {
 	metrics  *metrics.Metrics
 	openenv  *openenv.Handler
 	mcp      *mcp.Server
-	agents   agents
-	ends     seen
-	handler  http.Handler
+	// dashboard is for people, and for the trainer's side only.
+	dashboard *dashboard.Handler
+	agents    agents
+	ends      seen
+	handler   http.Handler
+	// wait waits for what the HTTP server does not know of; nil for nothing.
+	wait func(context.Context) error
 	// draining: no new episodes. stopping is closed after it: streams end after the call they are in.
 	draining atomic.Bool
 	stopping chan struct{}
@@ -104,7 +115,26 @@ func New(sessions gym.Sessions, opts Options) *Server {
 	s.mcp = mcp.New(mcp.Config{
 		Sessions: s.sessions, Log: s.log, Count: s.metrics.Surface("mcp"), Episode: s.agents.named, Version: sessions.Describe().Version,
 	})
+	s.dashboard = dashboard.New(dashboard.Config{
+		Sessions: sessions, Traces: opts.Traces, Training: opts.Training, Metrics: s.metrics.Gatherer(), Stopping: s.stopping, Log: s.log,
+	})
+	s.wait = s.openenv.Wait
 	s.handler = s.guard(s.routes())
+	return s
+}
+
+// NewViewer makes a server that runs no worlds and has nothing but the dashboard: for
+// recorded episodes and trainings.
+func NewViewer(opts Options) *Server {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{opts: opts, log: opts.Log, agents: newAgents(), stopping: make(chan struct{})}
+	s.dashboard = dashboard.New(dashboard.Config{Traces: opts.Traces, Training: opts.Training, Stopping: s.stopping, Log: s.log})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.healthz)
+	s.dashboard.Routes(mux)
+	s.handler = s.guard(mux)
 	return s
 }
 
@@ -127,6 +157,9 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", s.metrics.Handler())
 	s.openenv.Routes(mux)
+	if !s.opts.NoDashboard {
+		s.dashboard.Routes(mux)
+	}
 	mux.Handle(mcpPath, s.mcp.Handler())
 	return mux
 }

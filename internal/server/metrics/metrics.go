@@ -64,6 +64,9 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
+// Gatherer gives the metrics to who reads them in this process.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
+
 // Count adds one call.
 func (m *Metrics) Count(surface, call string, err error, took time.Duration) {
 	kind := ""
