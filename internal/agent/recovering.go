@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/pommelgym/pommel/gym"
@@ -34,9 +33,6 @@ func (r *recovering) Play(ctx context.Context, e Episode) error {
 	}
 	return err
 }
-
-// signInAs finds credentials in an instruction.
-var signInAs = regexp.MustCompile(`(\S+@\S+\w) and the password (\S+\w)`)
 
 // maxMends bounds how often one action is mended.
 const maxMends = 10
@@ -178,12 +174,26 @@ func (p *performance) mend(ctx context.Context, text string, want *take, try int
 		}
 		return p.again(ctx, text, want)
 	}
+	if link := signInLink(o); link != "" && p.password != "" && o.LastActionError != nil && o.LastActionError.Kind == action.NotFound {
+		// A page that anybody may see, without what is only there for those who are signed in.
+		if res, err := p.do(ctx, "click("+action.Quote(link)+")"); err != nil || res.Done() {
+			return res, err
+		}
+		if err := p.signIn(ctx); err != nil {
+			return p.last, err
+		}
+		return p.again(ctx, text, want)
+	}
 	if b := confirming(o); b != "" && o.LastActionError == nil {
 		return p.do(ctx, "click("+action.Quote(b)+")")
 	}
+	if o.LastActionError == nil && want != nil && samePage(o.URL, want.after) && o.Title != want.title {
+		// The right address, but an error stands in the place of the page.
+		return p.do(ctx, "goto("+action.Quote(want.after)+")")
+	}
 	if try == 0 && o.LastActionError == nil {
-		// Perhaps it only takes its time.
-		return p.do(ctx, "wait(ms=5000)")
+		// Perhaps it only takes its time. A page that is left sends nothing that is still held.
+		return p.do(ctx, "wait(ms=9000)")
 	}
 	return p.again(ctx, text, want)
 }
@@ -216,9 +226,10 @@ func (p *performance) again(ctx context.Context, text string, want *take) (*gym.
 	return p.attempt(ctx, text, want)
 }
 
-// opens says whether a press brought about the element that a later action is about.
+// opens says whether a press brought about the element that a later action is about, and
+// nothing else: what has taken effect is not done twice.
 func (t *take) opens(later *take) bool {
-	return later.about != nil && later.about.Name != "" && t.news[later.about.Role+" "+later.about.Name] > 0
+	return !t.gained && later.about != nil && later.about.Name != "" && t.news[later.about.Role+" "+later.about.Name] > 0
 }
 
 // fills says whether an action only changes what a form holds.
@@ -241,41 +252,6 @@ func (p *performance) encore(ctx context.Context) error {
 	want := p.score[p.k-1]
 	for try := 0; try < maxMends && !p.last.Done(); try++ {
 		if _, err := p.mend(ctx, want.text, &want, try); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// signedOut says that the page asks to sign in where it did not in the rehearsal.
-func (p *performance) signedOut(want *take) bool {
-	return p.password != "" && isSignIn(p.last.Observation.URL) && (want == nil || !isSignIn(want.after) && !isSignIn(want.before))
-}
-
-var signInPath = regexp.MustCompile(`/(log-?in|sign-?in)([/?]|$)`)
-
-func isSignIn(address string) bool { return signInPath.MatchString(address) }
-
-// signIn fills in the form that asks to sign in, and goes back to where it was.
-func (p *performance) signIn(ctx context.Context) error {
-	var email, password, button string
-	for _, e := range p.last.Observation.Elements {
-		name := strings.ToLower(e.Name)
-		switch {
-		case e.Role == "textbox" && strings.Contains(name, "mail"):
-			email = e.Bid
-		case e.Role == "textbox" && strings.Contains(name, "password"):
-			password = e.Bid
-		case e.Role == "button" && password != "" && button == "":
-			button = e.Bid
-		}
-	}
-	for _, text := range []string{
-		"fill(" + action.Quote(email) + ", " + action.Quote(p.email) + ")",
-		"fill(" + action.Quote(password) + ", " + action.Quote(p.password) + ")",
-		"click(" + action.Quote(button) + ")",
-	} {
-		if _, err := p.attempt(ctx, text, nil); err != nil {
 			return err
 		}
 	}

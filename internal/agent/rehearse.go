@@ -17,8 +17,9 @@ type take struct {
 	about *gym.About
 	// before and after are the addresses of the page, title what it was called afterwards.
 	before, after, title string
-	// potential is what had been reached after it.
+	// potential is what had been reached after it, gained that it changed that.
 	potential float64
+	gained    bool
 	// news is what the page showed after it and not before, for presses that stay on the page.
 	news map[string]int
 	// failed says that it failed without perturbations too: the script counts on it.
@@ -36,7 +37,7 @@ func (r *recovering) Rehearse(ctx context.Context, env *gym.Env, task string, se
 	if err != nil {
 		return err
 	}
-	at, shown := first.Observation.URL, first.Observation.Text
+	at, shown, reached := first.Observation.URL, first.Observation.Text, first.Info.Potential
 	var lost error
 	// What the script itself makes of it shows when it is played for good.
 	_ = env.Oracle(ctx, func(ctx context.Context, text string) (*gym.Result, error) {
@@ -56,6 +57,7 @@ func (r *recovering) Rehearse(ctx context.Context, env *gym.Env, task string, se
 		at = res.Observation.URL
 		t.after, t.title = at, res.Observation.Title
 		t.potential, t.failed = res.Info.Potential, res.Observation.LastActionError != nil
+		t.gained, reached = t.potential != reached, t.potential
 		if samePage(t.before, t.after) && presses(&t) {
 			t.news = newIn(shown, res.Observation.Text)
 		}

@@ -13,10 +13,22 @@ import (
 
 type benchStepCmd struct {
 	worldFlags
+	frictionFlags
 	jsonFlag
 	N        int  `default:"1000" help:"How many steps of the first action; the others are made a tenth as often."`
 	Warm     int  `default:"50" help:"Steps before the measurement."`
 	Elements bool `help:"Ask for elements too, not for text alone."`
+	Every    int  `default:"20" help:"With a profile: how many steps an episode has before the next seed's begins."`
+
+	seed int64
+}
+
+// Validate refuses what cannot be meant.
+func (c *benchStepCmd) Validate() error {
+	if c.N < 1 || c.Warm < 0 || c.Every < 1 {
+		return fmt.Errorf("--n and --every take 1 or more, --warm 0 or more")
+	}
+	return nil
 }
 
 // stepBench is the result of bench step.
@@ -30,6 +42,7 @@ type stepBench struct {
 	ByAction map[string]spread `json:"by_action"`
 	Counts   map[string]int    `json:"counts"`
 	TextSize int               `json:"observation_bytes"`
+	frictionBench
 }
 
 func (c *benchStepCmd) Run(ctx context.Context, s *State) error {
@@ -68,7 +81,7 @@ func (c *benchStepCmd) Run(ctx context.Context, s *State) error {
 		rows = append(rows, res.ServerMS[part].row("  of "+res.Action+": "+part, res.N))
 	}
 	table(s.Stdout, spreadHeader, rows...)
-	fmt.Fprintf(s.Stdout, "\nover the stream RPC, text observation of %d bytes, judge included; %d failures\n", res.TextSize, res.Failures)
+	fmt.Fprintf(s.Stdout, "\nover the stream RPC, text observation of %d bytes, judge included; %d failures%s\n", res.TextSize, res.Failures, res.line())
 	return nil
 }
 
@@ -101,14 +114,11 @@ func serveFor(ctx context.Context, g *gym.Gym) (*client.Session, func(), error) 
 	return sess, func() { _ = sess.Close(); c.Close(); stop() }, nil
 }
 
-// measure makes every action of the plan many times, on one page of one episode.
+// measure makes every action of the plan many times, on one page.
 func (c *benchStepCmd) measure(ctx context.Context, s *State, sess *client.Session, plan gym.BenchPlan) (*stepBench, error) {
-	var view *client.View
-	if c.Elements {
-		view = &client.View{Elements: true}
-	}
 	res := &stepBench{Action: plan.Actions[0].Name, N: c.N, ByAction: map[string]spread{}, ServerMS: map[string]spread{}, Counts: map[string]int{}}
-	if _, err := sess.Reset(ctx, client.Request{Task: plan.Task, View: view, MaxSteps: 1 << 30}); err != nil {
+	res.Profile = c.Profile
+	if err := c.begin(ctx, sess, plan, res); err != nil {
 		return nil, err
 	}
 	bar := s.progress("bench step", c.N+len(plan.Actions)*max(1, c.N/10))
@@ -119,11 +129,8 @@ func (c *benchStepCmd) measure(ctx context.Context, s *State, sess *client.Sessi
 		if i > 0 {
 			n = max(1, c.N/10)
 		}
-		took, err := c.repeat(ctx, sess, plan.URL, a, n, func(r *client.Result, tookMS float64) {
+		took, err := c.repeat(ctx, sess, plan, a, n, res, func(r *client.Result, tookMS float64) {
 			bar.step(a.Name)
-			if r.Observation.GetLastActionError() != nil {
-				res.Failures++
-			}
 			if i == 0 {
 				res.TextSize = len(r.Observation.GetText())
 				t := r.Info.GetTiming()
@@ -147,8 +154,32 @@ func (c *benchStepCmd) measure(ctx context.Context, s *State, sess *client.Sessi
 	return res, nil
 }
 
-func (c *benchStepCmd) repeat(ctx context.Context, sess *client.Session, url string, a gym.BenchAction, n int, each func(r *client.Result, tookMS float64)) ([]float64, error) {
-	if _, err := sess.Step(ctx, fmt.Sprintf("goto(%q)", url)); err != nil {
+// begin starts an episode: the only one without a profile, and with one that of the next seed.
+func (c *benchStepCmd) begin(ctx context.Context, sess *client.Session, plan gym.BenchPlan, res *stepBench) error {
+	req := client.Request{Task: plan.Task, Seed: c.seed, Profile: c.Profile, MaxSteps: 1 << 30}
+	if c.Elements {
+		req.View = &client.View{Elements: true}
+	}
+	c.seed++
+	r, err := sess.Reset(ctx, req)
+	if err == nil {
+		res.count(r)
+	}
+	return err
+}
+
+// count adds up what struck.
+func (b *stepBench) count(r *client.Result) {
+	for _, p := range r.Info.GetPerturbations() {
+		b.add(p.GetKind(), int(p.GetNumbers()["delay"]))
+	}
+}
+
+// repeat makes an action n times and times it. With a profile, one that fails takes no part
+// in the times: the page is opened again, as something else stands in its place or over it.
+func (c *benchStepCmd) repeat(ctx context.Context, sess *client.Session, plan gym.BenchPlan, a gym.BenchAction, n int, res *stepBench, each func(r *client.Result, tookMS float64)) ([]float64, error) {
+	open := fmt.Sprintf("goto(%q)", plan.URL)
+	if _, err := sess.Step(ctx, open); err != nil {
 		return nil, err
 	}
 	for range min(c.Warm, n) {
@@ -156,19 +187,46 @@ func (c *benchStepCmd) repeat(ctx context.Context, sess *client.Session, url str
 		if err != nil {
 			return nil, err
 		}
-		if e := r.Observation.GetLastActionError(); e != nil {
+		res.count(r)
+		if e := r.Observation.GetLastActionError(); e != nil && c.Profile == "" {
 			return nil, errors.New("bench action " + a.Name + " fails: " + e.GetMessage())
 		}
 	}
 	took := make([]float64, 0, n)
-	for range n {
+	for i := range n {
+		if c.Profile != "" && i%c.Every == 0 {
+			if err := c.begin(ctx, sess, plan, res); err != nil {
+				return nil, err
+			}
+			if err := c.goTo(ctx, sess, open, res); err != nil {
+				return nil, err
+			}
+		}
 		start := time.Now()
 		r, err := sess.Step(ctx, a.Do)
 		if err != nil {
 			return nil, err
 		}
-		took = append(took, since(start))
-		each(r, took[len(took)-1])
+		ms := since(start)
+		res.count(r)
+		if r.Observation.GetLastActionError() == nil {
+			took = append(took, ms)
+			each(r, ms)
+			continue
+		}
+		res.Failures++
+		if err := c.goTo(ctx, sess, open, res); err != nil {
+			return nil, err
+		}
 	}
 	return took, nil
+}
+
+// goTo opens the page of the plan.
+func (c *benchStepCmd) goTo(ctx context.Context, sess *client.Session, text string, res *stepBench) error {
+	r, err := sess.Step(ctx, text)
+	if err == nil {
+		res.count(r)
+	}
+	return err
 }

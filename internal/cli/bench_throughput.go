@@ -11,6 +11,7 @@ import (
 
 type benchThroughputCmd struct {
 	worldFlags
+	frictionFlags
 	jsonFlag
 	Worlds  int `default:"2" help:"How many worlds run at the same time."`
 	Seconds int `default:"30" help:"How long to measure."`
@@ -33,6 +34,7 @@ type throughputBench struct {
 	MemoryMB      float64 `json:"memory_mb_per_world"`
 	Failures      int     `json:"failures"`
 	CPUPerEpisode float64 `json:"cpu_ms_per_episode"`
+	frictionBench
 }
 
 func (c *benchThroughputCmd) Run(ctx context.Context, s *State) error {
@@ -56,8 +58,8 @@ func (c *benchThroughputCmd) Run(ctx context.Context, s *State) error {
 	if c.JSON {
 		return s.printJSON(res)
 	}
-	fmt.Fprintf(s.Stdout, "%d worlds (%s), episodes of %d steps, %.0f s: %.2f episodes/s, %.1f steps/s, %.1f ms CPU a step, %.0f ms a reset, %.0f MB a world, %d failures\n",
-		res.Worlds, res.Driver, res.StepsEach, res.Seconds, res.EpisodesPerS, res.StepsPerS, res.CPUPerStep, res.CPUPerReset, res.MemoryMB, res.Failures)
+	fmt.Fprintf(s.Stdout, "%d worlds (%s), episodes of %d steps, %.0f s: %.2f episodes/s, %.1f steps/s, %.1f ms CPU a step, %.0f ms a reset, %.0f MB a world, %d failures%s\n",
+		res.Worlds, res.Driver, res.StepsEach, res.Seconds, res.EpisodesPerS, res.StepsPerS, res.CPUPerStep, res.CPUPerReset, res.MemoryMB, res.Failures, res.line())
 	return nil
 }
 
@@ -65,6 +67,16 @@ func (c *benchThroughputCmd) Run(ctx context.Context, s *State) error {
 type tally struct {
 	mu                        sync.Mutex
 	episodes, steps, failures int
+	friction                  frictionBench
+}
+
+// strikes adds what struck in a step.
+func (t *tally) strikes(events []gym.PerturbationEvent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range events {
+		t.friction.add(e.Kind, e.Numbers["delay"])
+	}
 }
 
 func (c *benchThroughputCmd) measure(ctx context.Context, s *State, g *gym.Gym, plan gym.BenchPlan) (*throughputBench, error) {
@@ -95,8 +107,9 @@ func (c *benchThroughputCmd) measure(ctx context.Context, s *State, g *gym.Gym, 
 		World: d.World, Driver: d.Driver, Worlds: c.Worlds, Seconds: round(took.Seconds()), StepsEach: c.Steps,
 		Episodes: t.episodes, Steps: t.steps, Failures: t.failures,
 		EpisodesPerS: round(float64(t.episodes) / took.Seconds()), StepsPerS: round(float64(t.steps) / took.Seconds()),
-		CPUPerStep: round(perStep), MemoryMB: round(memory),
+		CPUPerStep: round(perStep), MemoryMB: round(memory), frictionBench: t.friction,
 	}
+	res.Profile = c.Profile
 	if t.episodes > 0 {
 		res.CPUPerEpisode = round(ms(spent) / float64(t.episodes))
 		res.CPUPerReset = round((ms(spent) - perStep*float64(t.steps)) / float64(t.episodes))
@@ -108,7 +121,7 @@ func (c *benchThroughputCmd) measure(ctx context.Context, s *State, g *gym.Gym, 
 func (c *benchThroughputCmd) stepCost(ctx context.Context, g *gym.Gym, plan gym.BenchPlan) (float64, error) {
 	env := g.NewEnv()
 	defer env.Close()
-	if _, err := env.Reset(ctx, gym.Request{Task: plan.Task, MaxSteps: 1 << 30}); err != nil {
+	if _, err := env.Reset(ctx, gym.Request{Task: plan.Task, Profile: c.Profile, MaxSteps: 1 << 30}); err != nil {
 		return 0, err
 	}
 	if err := g.Settled(ctx); err != nil {
@@ -129,7 +142,7 @@ func (c *benchThroughputCmd) work(ctx context.Context, g *gym.Gym, plan gym.Benc
 	env := g.NewEnv()
 	defer env.Close()
 	for ctx.Err() == nil {
-		steps, err := c.episode(ctx, env, plan, seed)
+		steps, err := c.episode(ctx, env, plan, seed, t)
 		seed += int64(c.Worlds)
 		t.mu.Lock()
 		t.steps += steps
@@ -143,14 +156,18 @@ func (c *benchThroughputCmd) work(ctx context.Context, g *gym.Gym, plan gym.Benc
 	}
 }
 
-func (c *benchThroughputCmd) episode(ctx context.Context, env *gym.Env, plan gym.BenchPlan, seed int64) (int, error) {
-	if _, err := env.Reset(ctx, gym.Request{Task: plan.Task, Seed: seed, MaxSteps: c.Steps + 1}); err != nil {
+func (c *benchThroughputCmd) episode(ctx context.Context, env *gym.Env, plan gym.BenchPlan, seed int64, t *tally) (int, error) {
+	first, err := env.Reset(ctx, gym.Request{Task: plan.Task, Seed: seed, Profile: c.Profile, MaxSteps: c.Steps + 1})
+	if err != nil {
 		return 0, err
 	}
+	t.strikes(first.Info.Perturbations)
 	for i := range c.Steps {
-		if _, err := env.Step(ctx, plan.Nth(i)); err != nil {
+		r, err := env.Step(ctx, plan.Nth(i))
+		if err != nil {
 			return i, err
 		}
+		t.strikes(r.Info.Perturbations)
 	}
 	return c.Steps, nil
 }
