@@ -33,6 +33,7 @@ const chats = {
     {name: 'Chat with us', hello: 'Hi! I am Sam from customer care. Can I help you find something?', hint: 'Type your message'},
     {name: 'Need help?', hello: 'Hello! We usually reply within a few minutes.', hint: 'Write a message'},
   ],
+  heldout: [{name: 'A hand with that?', hello: 'Ring the bell and one of us comes over.', hint: 'What is it about?'}],
 };
 kinds['ui.chat_widget'] = () => {
   const w = words(chats);

@@ -87,8 +87,9 @@ kinds['dom.retag'] = () => {
   const found = [...document.querySelectorAll('main a[href], main button')].filter((e) => shown(e) && !e.closest('dialog') && e.textContent.trim());
   if (!found.length) return null;
   let n = 0;
-  found.forEach((e, i) => {
-    if ((F.pick >>> (i % 20)) % 3 !== 0) return;
+  let some = found.filter((e, i) => (F.pick >>> (i % 20)) % 3 === 0);
+  if (!some.length) some = [choose(found)];
+  some.forEach((e) => {
     const link = e.localName === 'a';
     const s = document.createElement(link ? 'span' : 'div');
     s.className = e.className;
