@@ -69,7 +69,7 @@ func overlays(o *gym.Observation) []overlay {
 	return out
 }
 
-var declines = regexp.MustCompile(`(?i)^(no\b|not\b|skip|maybe|later|close|dismiss|decline|reject|only|hide|ask me later|cancel|another time|i would rather|i will pass)`)
+var declines = regexp.MustCompile(`(?i)^(no\b|not\b|skip|maybe|later|close|dismiss|decline|reject|only|just the|hide|ask me later|cancel|another time|i would rather|i will pass)`)
 
 // inTheWay is the button that closes what covers the page, the nearest to the user first; ""
 // when there is none.

@@ -115,7 +115,7 @@ func TestWindowsAndBars(t *testing.T) {
 		"ui.newsletter":      {"dialog", []string{"No thanks", "Maybe later", "Not now", "No, thank you", "I would rather browse", "Another time"}},
 		"ui.survey":          {"dialog", []string{"Skip", "Not now", "Ask me later", "I will pass", "No opinion"}},
 		"ui.session_warning": {"dialog", []string{"Stay signed in", "Continue session", "Keep me signed in", "Keep it open"}},
-		"ui.cookie_banner":   {"region", []string{"Only necessary", "Decline", "Reject optional cookies", "Bare minimum"}},
+		"ui.cookie_banner":   {"region", []string{"Only necessary", "Decline", "Reject optional cookies", "Just the essentials"}},
 		"ui.chat_widget":     {"region", []string{"Close chat"}},
 		"ui.toast":           {"status", []string{"Dismiss"}},
 		"ui.sticky_header":   {"region", []string{"Close announcement"}},

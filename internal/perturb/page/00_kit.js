@@ -40,7 +40,7 @@ const fresh = (word) => word + '-' + ((F.pick % 4096) * 7 + ++serial).toString(3
 
 const button = (text, primary, press) => {
   const b = make('button', {type: 'button'}, {
-    padding: '10px 18px', 'border-radius': look.round, cursor: 'pointer', 'font-weight': '600', 'font-size': '15px', 'line-height': '1.3', width: 'auto',
+    padding: '10px 16px', 'border-radius': look.round, cursor: 'pointer', 'font-weight': '600', 'font-size': '15px', 'line-height': '1.3', width: 'auto',
     border: primary ? '1px solid ' + look.accent : '1px solid ' + look.line,
     background: primary ? look.accent : 'transparent', color: primary ? look.on : look.ink,
   }, text);

@@ -48,8 +48,8 @@ const newsletter = {
     {title: 'A little something for you', text: 'Free shipping on your next order when you join our mailing list.', field: {type: 'email', hint: 'Your e-mail', name: 'Your e-mail'}, yes: 'Get free shipping', no: 'No, thank you', close: 'Close'},
   ],
   heldout: [
-    {title: 'Psst, insiders get more', text: 'Letters with stories from our workshop, once in a while, never too many.', field: {type: 'email', hint: 'Where may we write to?', name: 'Where may we write to?'}, yes: 'Count me in', no: 'I would rather browse', close: 'Hide this'},
-    {title: 'Friends of the house', text: 'Leave an address and we let you know when favourites return.', field: {type: 'email', hint: 'mail', name: 'Mail'}, yes: 'Let me know', no: 'Another time', close: 'Hide'},
+    {title: 'Hear from us first', text: 'One letter a month about new pieces and how they are made.', field: {type: 'email', hint: 'Where may we write to?', name: 'Where may we write to?'}, yes: 'Count me in', no: 'I would rather browse', close: 'Hide this'},
+    {title: 'Friends of the house', text: 'Leave an address and we let you know when favourites return.', field: {type: 'email', hint: 'name@domain.com', name: 'Your address'}, yes: 'Let me know', no: 'Another time', close: 'Hide'},
   ],
 };
 kinds['ui.newsletter'] = () => { const w = words(newsletter); later(() => inWindow(w, [[w.yes, true], [w.no, false]])); return {seen: w.title}; };
@@ -61,8 +61,8 @@ const survey = {
     {title: 'Help us improve', text: 'Did you find what you were looking for today?', scale: ['Yes', 'Partly', 'No'], no: 'Ask me later', close: 'Close survey'},
   ],
   heldout: [
-    {title: 'One minute for us?', text: 'We read every answer. What do you make of the new layout?', scale: ['Love it', 'Fine', 'Hm'], no: 'I will pass', close: 'Hide this'},
-    {title: 'Your verdict, please', text: 'Was this page of use?', scale: ['It was', 'It was not'], no: 'No opinion', close: 'Hide'},
+    {title: 'One minute for us?', text: 'We read every answer. What do you make of the new layout?', scale: ['Good', 'All right', 'Poor'], no: 'I will pass', close: 'Hide this'},
+    {title: 'Was this page useful?', text: 'Your answer helps us to make it better.', scale: ['It was', 'It was not'], no: 'No opinion', close: 'Hide'},
   ],
 };
 kinds['ui.survey'] = () => { const w = words(survey); later(() => inWindow(w, [[w.no, false]])); return {seen: w.title}; };
@@ -73,7 +73,7 @@ const session = {
     {title: 'Your session is about to expire', text: 'You have been inactive for a while. Do you want to continue?', yes: 'Continue session'},
     {title: 'Session timeout', text: 'You will be signed out soon because of inactivity.', yes: 'Keep me signed in'},
   ],
-  heldout: [{title: 'It went quiet', text: 'To protect your account we close idle visits. Shall we keep yours open?', yes: 'Keep it open'}],
+  heldout: [{title: 'Still with us?', text: 'To protect your account we close idle visits. Shall we keep yours open?', yes: 'Keep it open'}],
 };
 kinds['ui.session_warning'] = () => { const w = words(session); later(() => inWindow({...w, right: true}, [[w.yes, true]])); return {seen: w.title}; };
 
@@ -83,7 +83,7 @@ const sure = {
     {title: 'Are you sure?', text: 'Please check your entries once more before you proceed.', yes: 'Yes, continue', no: 'Go back'},
     {title: 'One last check', text: 'This will be saved to your account.', yes: 'Proceed', no: 'Cancel'},
   ],
-  heldout: [{title: 'Just making sure', text: 'Did you mean to press this?', yes: 'I did', no: 'I did not'}],
+  heldout: [{title: 'Ready to go?', text: 'We will act on this right away.', yes: 'Go ahead', no: 'Not yet'}],
 };
 // The first press of a button of a form asks first; going ahead presses it again.
 kinds['ui.confirm'] = () => {

@@ -6,7 +6,7 @@ const cookies = {
     {text: 'We and our partners store information on your device for functional and statistical purposes. You can change your choice at any time.', yes: 'Allow all cookies', no: 'Reject optional cookies', title: 'Cookie settings'},
   ],
   heldout: [
-    {text: 'A word about the small files that we keep in your browser: they make this place run, and a few of them count visits.', yes: 'That is fine', no: 'Bare minimum', title: 'Small print, kept short'},
+    {text: 'We keep small files in your browser. Most of them make the shop work, and a few count visits.', yes: 'That is fine', no: 'Just the essentials', title: 'Before you look around'},
   ],
 };
 kinds['ui.cookie_banner'] = () => {
@@ -33,7 +33,7 @@ const chats = {
     {name: 'Chat with us', hello: 'Hi! I am Sam from customer care. Can I help you find something?', hint: 'Type your message'},
     {name: 'Need help?', hello: 'Hello! We usually reply within a few minutes.', hint: 'Write a message'},
   ],
-  heldout: [{name: 'A hand with that?', hello: 'Ring the bell and one of us comes over.', hint: 'What is it about?'}],
+  heldout: [{name: 'Ask our team', hello: 'Good morning! What can we do for you?', hint: 'Your question'}],
 };
 kinds['ui.chat_widget'] = () => {
   const w = words(chats);
@@ -56,7 +56,7 @@ kinds['ui.chat_widget'] = () => {
 
 const toasts = {
   common: ['Free returns within 30 days on all orders.', 'Somebody in Porto just bought this.', 'New: pick up your order in one of our stores.', 'Prices include all taxes.', 'Your preferences were updated.'],
-  heldout: ['Word has it that the spring range lands on Thursday.', 'Did you know? We plant a tree for every tenth parcel.'],
+  heldout: ['The spring range arrives on Thursday.', 'We plant a tree for every tenth parcel.'],
 };
 const controls = () => {
   const wanted = F.selectors.length ? F.selectors.join(',') : 'main button, main a[href], main input, main select, form button, button, a[href]';
@@ -85,7 +85,7 @@ kinds['ui.toast'] = () => {
 
 const bands = {
   common: ['Free delivery on orders over $50, this week only.', 'Spring sale: up to 30% off selected products.', 'Download our app and save 5% on your first order.'],
-  heldout: ['Our phone line rests on Sundays; letters reach us any day.'],
+  heldout: ['Our phone line is closed on Sundays. You can write to us at any time.'],
 };
 kinds['ui.sticky_header'] = () => {
   const text = words(bands);
