@@ -1,8 +1,10 @@
 package rewind
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -173,6 +175,7 @@ func (w *rewinder) stop() error {
 			t.live = append(t.live, p)
 		}
 	}
+	w.largestFirst()
 	if err := t.stopAll(t.live, dropSignals); err != nil {
 		return err
 	}
@@ -187,6 +190,21 @@ func (w *rewinder) stop() error {
 		}
 	}
 	return nil
+}
+
+// largestFirst puts the processes that take longest first, so that none of them is still being
+// looked at when all others are done.
+func (w *rewinder) largestFirst() {
+	effort := func(p *process) int {
+		st := w.s.process(p.pid)
+		if st == nil {
+			return 0
+		}
+		return len(st.runs) + len(st.areas)
+	}
+	slices.SortFunc(w.t.live, func(a, b *process) int {
+		return cmp.Or(cmp.Compare(effort(b), effort(a)), cmp.Compare(a.pid, b.pid))
+	})
 }
 
 // prepareObjects makes the shared objects of the snapshot ready.
