@@ -155,7 +155,7 @@ func TestCheckpointPostgres(t *testing.T) {
 	c := prepared(t)
 	a := c.connect()
 	query(t, a, "select count(*) from t")
-	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.data, "/dev/shm"}})
+	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.data, "/dev/shm"}, Seal: true})
 	var extra *pgx.Conn
 	walk(t, tree, soak(60), func(i int) {
 		switch i % 5 {

@@ -303,7 +303,7 @@ func chromiumTest(t *testing.T, flags ...string) {
 		c.js(pageState)
 	}
 	c.forget()
-	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.dir, "/dev/shm"}, Rearm: 10})
+	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.dir, "/dev/shm"}, Rearm: 10, Seal: true})
 	s := snapshot(t, tree)
 	want := c.js(pageState)
 	var f, all figures

@@ -74,7 +74,8 @@ func (p *process) lookAreas(st *processState) error {
 			g.areas, g.sameAreas = append(g.areas, st.areas[:k]...), false
 		}
 	}
-	for at := uint64(0); ; at = g.query.End {
+	sealed := p.sealed(st)
+	for at := uint64(0); ; {
 		switch e := uapi.QueryMap(p.maps, &g.query, at, nil); {
 		case e == uapi.ENOTTY && at == 0:
 			g.noMaps = true
@@ -91,9 +92,21 @@ func (p *process) lookAreas(st *processState) error {
 		case e != 0:
 			return fail(ReasonRootGone, "look at the areas of process %d: %v", p.pid, e)
 		}
+		at = g.query.End
 		for k < len(st.areas) && st.areas[k].end <= g.query.Start {
 			differ()
 			k++
+		}
+		for len(sealed) > 0 && sealed[0].end <= g.query.Start {
+			sealed = sealed[1:]
+		}
+		if len(sealed) > 0 && g.query.Start == sealed[0].start { // the whole row is as it was
+			for at = sealed[0].end; k < len(st.areas) && st.areas[k].start < at; k++ {
+				if !g.sameAreas {
+					g.areas = append(g.areas, st.areas[k])
+				}
+			}
+			continue
 		}
 		if k < len(st.areas) && st.areas[k].is(&g.query) {
 			if !g.sameAreas {

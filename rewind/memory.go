@@ -96,6 +96,10 @@ func (t *Tree) captureMemory(p *process, tk *task, st, prev *processState) error
 		return err
 	}
 	st.areas = parseMaps(text, nil)
+	if err := t.seal(p, tk, st); err != nil {
+		return err
+	}
+	st.seals = p.seals
 	k := keeping{p: p, st: st, prev: prev, peers: t.peers(p.pid, prev)}
 	if prev != nil {
 		k.cur.runs = prev.runs

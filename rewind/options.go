@@ -28,6 +28,12 @@ type Options struct {
 	// written back at each rewind. 10 to 50 suits programs whose episodes resemble each other.
 	Rearm int
 
+	// Seal has the shared libraries that processes have mapped sealed (mseal, Linux 6.10), so
+	// that most of what they have mapped need not be looked at. They stay sealed after Close: a
+	// program that closes a library keeps it mapped. A process that ran another program than
+	// its parent and has ended cannot be made again.
+	Seal bool
+
 	// AllowForeign accepts files outside Dirs that are open for writing or mapped shared and
 	// writable. They are not rewound. By default only the standard streams and files opened
 	// for appending are accepted.

@@ -164,7 +164,7 @@ func TestPostgres(t *testing.T) {
 	for _, x := range []*pgx.Conn{a, b} {
 		query(t, x, "select count(*) from t; begin; insert into t(v,n) values('w',1); update t set n=n+1 where id=5; rollback; select * from t where v='row7'")
 	}
-	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.data, "/dev/shm"}})
+	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.data, "/dev/shm"}, Seal: true})
 	s := snapshot(t, tree)
 	want := stateOf(t, a, b)
 	mustVerify(t, tree, s)
@@ -323,7 +323,7 @@ func TestPostgresBackend(t *testing.T) {
 	a, b := c.connect(), c.connect()
 	query(t, a, "select count(*) from t")
 	query(t, b, "select count(*) from t")
-	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.data, "/dev/shm"}})
+	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid}, Dirs: []string{c.data, "/dev/shm"}, Seal: true})
 	s := snapshot(t, tree)
 	want := stateOf(t, a)
 	mustVerify(t, tree, s)

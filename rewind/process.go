@@ -22,6 +22,7 @@ type process struct {
 	parasite                  int    // the file in memory that holds them
 	slot                      int
 	arena                     *arena
+	seals                     *seals // nil before its libraries were sealed
 	tasks                     []task // threads, while stopped
 	writes                    plan
 	text                      []byte // buffer for /proc/PID/maps
@@ -58,6 +59,7 @@ func (p *process) reopen() error {
 	if p.arena != nil {
 		p.arena.at = 0
 	}
+	p.seals = nil
 	base := "/proc/" + strconv.Itoa(pid)
 	for _, f := range []struct {
 		to    *int

@@ -14,6 +14,8 @@ var (
 		CategoryAnyof: uapi.PageIsWritten | uapi.PageIsPresent, ReturnMask: inMemory | uapi.PageIsWritten | uapi.PageIsPfnZero}
 	scanNew = uapi.PmScanArg{Flags: uapi.PmScanCheckWPAsync, CategoryMask: uapi.PageIsWritten,
 		CategoryAnyof: inMemory, ReturnMask: inMemory | uapi.PageIsWritten | uapi.PageIsPfnZero}
+	scanSealed = uapi.PmScanArg{CategoryMask: uapi.PageIsWPAllowed, CategoryInverted: uapi.PageIsPresent,
+		CategoryAnyof: uapi.PageIsWritten | uapi.PageIsPresent, ReturnMask: inMemory | uapi.PageIsWritten | uapi.PageIsPfnZero}
 	scanShared = uapi.PmScanArg{Flags: uapi.PmScanCheckWPAsync | uapi.PmScanWPMatching, CategoryMask: uapi.PageIsWritten,
 		CategoryAnyof: inMemory, ReturnMask: inMemory | uapi.PageIsWritten}
 )
@@ -25,6 +27,7 @@ const (
 	kindNew   scanKind = iota // no pages are saved there
 	kindSaved                 // most of its pages are saved
 	kindShared
+	kindSealed // a row of libraries, in which what is tracked cannot be mapped anew
 )
 
 func (k scanKind) selector() uapi.PmScanArg {
@@ -33,6 +36,8 @@ func (k scanKind) selector() uapi.PmScanArg {
 		return scanSaved
 	case kindShared:
 		return scanShared
+	case kindSealed:
+		return scanSealed
 	}
 	return scanNew
 }
@@ -53,7 +58,15 @@ const widestHole = 256 * pageSize
 // would take longer than everything else.
 func (st *processState) planScans() {
 	cur := cursor{runs: st.runs}
+	rows := st.sealedRows()
 	for i := 0; i < len(st.areas); {
+		for len(rows) > 0 && rows[0].end <= st.areas[i].start {
+			rows = rows[1:]
+		}
+		if len(rows) > 0 && st.areas[i].start >= rows[0].start {
+			i = st.planRow(i, rows[0].end)
+			continue
+		}
 		j := st.group(i)
 		if a := &st.areas[i]; a.tracked && a.shared {
 			st.scans = append(st.scans, scanRange{a.start, a.end, i, j, kindShared})
@@ -62,6 +75,24 @@ func (st *processState) planScans() {
 		}
 		i = j
 	}
+}
+
+// planRow plans the scan of a row of sealed libraries, from area i on, and answers which
+// area comes after it. Areas that are not tracked cost the kernel next to nothing.
+func (st *processState) planRow(i int, end uint64) int {
+	first, last := -1, 0
+	for ; i < len(st.areas) && st.areas[i].start < end; i++ {
+		if st.areas[i].tracked {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first >= 0 {
+		st.scans = append(st.scans, scanRange{st.areas[first].start, st.areas[last].end, first, last + 1, kindSealed})
+	}
+	return i
 }
 
 // group gives the end of the row of adjoining private areas from i on.
@@ -126,11 +157,29 @@ func (p *process) planMemory(st *processState, diff []span) error {
 		}
 	}
 	for _, r := range st.scans {
+		if r.kind == kindSealed && p.seals != st.seals { // made again since: it may have other seals
+			if err := p.scanRow(st, r, &cur); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := p.scan(st, r, &cur); err != nil {
 			return err
 		}
 	}
 	p.planSpans(st, diff, p.writes.seen, inMemory)
+	return nil
+}
+
+// scanRow scans the areas of a row one by one.
+func (p *process) scanRow(st *processState, r scanRange, cur *cursor) error {
+	for i := r.i; i < r.j; i++ {
+		if a := &st.areas[i]; a.tracked {
+			if err := p.scan(st, scanRange{a.start, a.end, i, i + 1, kindSaved}, cur); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -51,7 +51,7 @@ func TestStack(t *testing.T) {
 		get("/state")
 		query(t, judge, "select count(*) from t")
 	}
-	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid, app.pid()}, Dirs: []string{c.data, "/dev/shm"}})
+	tree := attach(t, Options{Roots: []int{c.cmd.Process.Pid, app.pid()}, Dirs: []string{c.data, "/dev/shm"}, Seal: true})
 	s := snapshot(t, tree)
 	state := get("/state")
 	rows := query(t, judge, "select count(*), max(id) from t")

@@ -15,6 +15,7 @@ type processState struct {
 	areas                []area
 	runs                 []run // saved private pages, by address
 	scans                []scanRange
+	seals                *seals   // of the process at that time
 	readOnly             []rawRun // written pages of read-only file mappings, needed to make the process again
 	threads              []*thread
 	files                []descriptor

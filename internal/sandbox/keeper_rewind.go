@@ -55,7 +55,7 @@ func (k *keeper) snapshot(r snapshotRequest) (*rewindReply, error) {
 		k.rw.tree, k.rw.saved, k.rw.unused = nil, nil, nil
 	}
 	tree, err := rewind.Attach(rewind.Options{
-		Roots: k.roots(), Dirs: k.rw.dirs, QuietTimeout: r.Quiet, Rearm: r.Rearm,
+		Roots: k.roots(), Dirs: k.rw.dirs, QuietTimeout: r.Quiet, Rearm: r.Rearm, Seal: true,
 		OwnNamespace: true, ReapLock: stopLock{&k.reaping, k.clock},
 		OnExit: func(pid, status int) { k.ended(pid, syscall.WaitStatus(status)) },
 	})

@@ -119,6 +119,7 @@ const (
 	SysMunmap           = unix.SYS_MUNMAP
 	SysMremap           = unix.SYS_MREMAP
 	SysMadvise          = unix.SYS_MADVISE
+	SysMseal            = unix.SYS_MSEAL
 	SysBrk              = unix.SYS_BRK
 	SysRtSigaction      = unix.SYS_RT_SIGACTION
 	SysRtSigtimedwait   = unix.SYS_RT_SIGTIMEDWAIT
