@@ -2,6 +2,10 @@ package gym
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -112,6 +116,63 @@ func TestCallersNameNoFiles(t *testing.T) {
 		_, err := table.Reset(testContext(t), SessionRequest{Request: Request{Task: "buy-item", Profile: profile}})
 		if ErrorKind(err) != InvalidArgument {
 			t.Errorf("%s: %v", profile, err)
+		}
+	}
+}
+
+// goOn makes steps and tells what came of them and what struck.
+func goOn(t *testing.T, env *Env, actions ...string) string {
+	t.Helper()
+	var told strings.Builder
+	for _, do := range actions {
+		r := mustStep(t, env, do)
+		fmt.Fprintf(&told, "%s: %s %s\n", do, r.Observation.Title, r.Info.ObservationHash)
+		for _, p := range r.Info.Perturbations {
+			fmt.Fprintf(&told, "  %d ms, step %d: %s %d %s %s %v\n", p.VirtualMS, p.Step, p.Kind, p.At, p.Target, p.Seen, p.Numbers)
+		}
+	}
+	return told.String()
+}
+
+// TestCheckpointsUnderFriction: from a checkpoint the same strikes again, also what lasts
+// for some steps and was under way.
+func TestCheckpointsUnderFriction(t *testing.T) {
+	t.Parallel()
+	g := openRewound(t, Options{})
+	env := g.NewEnv()
+	t.Cleanup(func() { _ = env.Close() })
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	if err := os.WriteFile(file, []byte(`name: p
+recovery: {steps: 200, tries: 9}
+rules:
+  - {kind: http.latency, probability: 0.5, limit: 9}
+  - {kind: http.error, probability: 0.3, limit: 3, first: 3, with: {repeat: 2}}
+  - {kind: ui.newsletter, probability: 0.5, limit: 9}
+  - {kind: dom.rename_ids, probability: 0.5, limit: 9}
+  - {kind: shop.orders_held, probability: 1, limit: 2, first: 2, gap: 5}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustReset(t, env, Request{Task: "cancel-order", Seed: 4, Profile: file, MaxSteps: 60})
+	before := goOn(t, env, `goto("/c/lighting")`, `goto("/account/orders")`, `goto("/cart")`)
+	if !strings.Contains(before, "shop.orders_held") {
+		t.Fatalf("nothing holds the orders:\n%s", before)
+	}
+	id, err := env.Checkpoint(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := []string{`goto("/account/orders")`, `goto("/help")`, `goto("/c/bags")`, `goto("/account")`, `goto("/")`, `goto("/account/orders")`, `goto("/help")`}
+	want := goOn(t, env, pages...)
+	if !strings.Contains(want, "ui.newsletter") || !strings.Contains(want, "shop.orders_held") {
+		t.Errorf("little struck after the checkpoint:\n%s", want)
+	}
+	for range 2 {
+		if _, err := env.Restore(testContext(t), id); err != nil {
+			t.Fatal(err)
+		}
+		if got := goOn(t, env, pages...); got != want {
+			t.Errorf("after going back:\n%s\nwanted\n%s", got, want)
 		}
 	}
 }

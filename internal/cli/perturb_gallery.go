@@ -119,10 +119,14 @@ func (c *perturbGalleryCmd) shoot(ctx context.Context, env *gym.Env, task string
 			steps = append(steps, `click(selector="main form[method=post] button")`)
 		}
 		var seen []string
-		for _, text := range steps {
-			r, err := env.Step(ctx, text)
+		for len(steps) > 0 {
+			r, err := env.Step(ctx, steps[0], gym.View{Elements: true})
 			if err != nil {
 				return nil, err
+			}
+			steps = steps[1:]
+			if e := r.Observation.LastActionError; e != nil && e.Kind == action.Ambiguous {
+				steps = []string{pressFirst(r.Observation)}
 			}
 			for _, e := range r.Info.Perturbations {
 				if e.Kind == k.Name {
@@ -144,6 +148,17 @@ func (c *perturbGalleryCmd) shoot(ctx context.Context, env *gym.Env, task string
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// pressFirst presses the first button of the page's own part, below its header.
+func pressFirst(o *gym.Observation) string {
+	const header = 120
+	for _, e := range o.Elements {
+		if e.Role == "button" && e.InViewport && e.Box[1] > header {
+			return "click(" + action.Quote(e.Bid) + ")"
+		}
+	}
+	return "noop()"
 }
 
 var linkForm = regexp.MustCompile(`<a [^>]*href="(/[^"#?]+)[^"#]*"`)
