@@ -17,7 +17,7 @@ export CGO_ENABLED := 0
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## install what is missing (Chromium, PostgreSQL, fonts)
+setup: ## install what is missing (Chromium, PostgreSQL, fonts, QEMU)
 	@scripts/setup
 
 build: ## build bin/pommel

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pommelgym/pommel/internal/microvm/guest"
 	"github.com/pommelgym/pommel/internal/sandbox"
 )
 
@@ -26,6 +27,7 @@ var shop struct {
 
 func TestMain(m *testing.M) {
 	sandbox.MaybeKeeper()
+	guest.MaybeInit()
 	code := m.Run()
 	if shop.g != nil {
 		if err := shop.g.Close(); err != nil {

@@ -101,6 +101,9 @@ func (g *Gym) load(name string) error {
 }
 
 func (g *Gym) boot(ctx context.Context, o Options) error {
+	if (o.Driver == "" || o.Driver == "auto") && g.spec.Driver != "" {
+		o.Driver = g.spec.Driver
+	}
 	driver, err := world.DriverByName(o.Driver)
 	if err != nil {
 		return err

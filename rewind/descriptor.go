@@ -217,6 +217,9 @@ func (t *Tree) checkForeign(p *process, d *descriptor) error {
 	if t.files.covers(d.link) || t.objects[d.id] != nil {
 		return nil
 	}
+	if uapi.SealedAgainstWrites(d.dup) {
+		return nil // open for writing, which no write gets through
+	}
 	path := strings.TrimSuffix(d.link, " (deleted)")
 	if magic, err := uapi.FsMagicFd(d.dup); err == nil && magic == uapi.TmpfsMagic {
 		// A file in memory that is not in the folders: kept like shared memory.

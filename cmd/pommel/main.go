@@ -8,11 +8,13 @@ import (
 	"syscall"
 
 	"github.com/pommelgym/pommel/internal/cli"
+	"github.com/pommelgym/pommel/internal/microvm/guest"
 	"github.com/pommelgym/pommel/internal/sandbox"
 )
 
 func main() {
 	sandbox.MaybeKeeper() // inside a world's namespaces this process is the keeper
+	guest.MaybeInit()     // inside a world's machine it is process 1
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Main(ctx, &cli.State{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,

@@ -35,6 +35,7 @@ var layers = [][]string{
 	{"internal/browser/browsertest"},
 	{"internal/perturb/own"},
 	{"internal/browser", "internal/postgres/pgtest"},
+	{"internal/microvm"},
 	{"internal/postgres"},
 	{"internal/perturb/page"},
 	{"internal/perturb/plan"},

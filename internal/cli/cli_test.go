@@ -11,11 +11,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pommelgym/pommel/internal/cli"
+	"github.com/pommelgym/pommel/internal/microvm/guest"
 	"github.com/pommelgym/pommel/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
 	sandbox.MaybeKeeper()
+	guest.MaybeInit()
 	testscript.Main(m, map[string]func(){"pommel": func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()

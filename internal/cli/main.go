@@ -16,6 +16,7 @@ type root struct {
 	Demo       demoCmd       `cmd:"" help:"Boot worlds, let the oracle and a random agent work on every task, and print rewards read from PostgreSQL."`
 	Doctor     doctorCmd     `cmd:"" help:"Tell what this host can do, and what to install or allow for the rest."`
 	World      worldCmd      `cmd:"" help:"List, check, or look into worlds."`
+	Image      imageCmd      `cmd:"" help:"Build what worlds start from."`
 	Check      checkCmd      `cmd:"" help:"Prove the tasks of a world: solvable, not won by doing nothing, judged purely."`
 	Run        runCmd        `cmd:"" help:"Let an agent play episodes, and add up what came of them."`
 	Train      trainCmd      `cmd:"" help:"Train the reference policy on a world's tasks, live."`

@@ -47,12 +47,12 @@ type stream struct {
 }
 
 // openStream starts to stream from the slot's place on.
-func openStream(ctx context.Context, dsn string) (*stream, error) {
+func openStream(ctx context.Context, dsn string, dial Dialer) (*stream, error) {
 	c, err := connectWith(ctx, dsn, map[string]string{
 		"replication": "database",
 		// Nothing may be due by the clock: a world stands still between two steps.
 		"wal_sender_timeout": "0",
-	})
+	}, dial)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -57,13 +58,20 @@ type Judge struct {
 
 var _ Reader = (*Judge)(nil)
 
+// Dialer makes a connection to the server where a DSN's address cannot be reached from
+// here. Each call must give another one.
+type Dialer func(ctx context.Context) (net.Conn, error)
+
 // OpenJudge connects as the judge and forgets the changes up to now.
-func OpenJudge(ctx context.Context, dsn string) (*Judge, error) {
-	queries, err := openLine(ctx, dsn, judgeSession)
+func OpenJudge(ctx context.Context, dsn string) (*Judge, error) { return OpenJudgeVia(ctx, dsn, nil) }
+
+// OpenJudgeVia is OpenJudge over the connections of a dialer.
+func OpenJudgeVia(ctx context.Context, dsn string, dial Dialer) (*Judge, error) {
+	queries, err := openLine(ctx, dsn, judgeSession, dial)
 	if err != nil {
 		return nil, err
 	}
-	changes, err := openStream(ctx, dsn)
+	changes, err := openStream(ctx, dsn, dial)
 	if err != nil {
 		queries.close(ctx)
 		return nil, err

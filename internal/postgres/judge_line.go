@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"maps"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -62,8 +63,8 @@ type line struct {
 	conn *pgconn.PgConn
 }
 
-func openLine(ctx context.Context, dsn string, params map[string]string) (*line, error) {
-	conn, err := connectWith(ctx, dsn, params)
+func openLine(ctx context.Context, dsn string, params map[string]string, dial Dialer) (*line, error) {
+	conn, err := connectWith(ctx, dsn, params, dial)
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +72,16 @@ func openLine(ctx context.Context, dsn string, params map[string]string) (*line,
 }
 
 // connectWith connects with the settings of every session of Pommel's and some more.
-func connectWith(ctx context.Context, dsn string, params map[string]string) (*pgconn.PgConn, error) {
+func connectWith(ctx context.Context, dsn string, params map[string]string, dial Dialer) (*pgconn.PgConn, error) {
 	cfg, err := pgconn.ParseConfig(dsn)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read the address of the database")
 	}
 	maps.Copy(cfg.RuntimeParams, session)
 	maps.Copy(cfg.RuntimeParams, params)
+	if dial != nil {
+		cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+	}
 	conn, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, fault.Wrap(fault.WorldLost, err, "connect to the database")

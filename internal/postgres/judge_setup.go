@@ -15,7 +15,12 @@ var _ Writer = (*SetupConn)(nil)
 
 // OpenSetup connects as the application's role.
 func OpenSetup(ctx context.Context, dsn string) (*SetupConn, error) {
-	l, err := openLine(ctx, dsn, map[string]string{"statement_timeout": fmt.Sprint(statementTimeout.Milliseconds())})
+	return OpenSetupVia(ctx, dsn, nil)
+}
+
+// OpenSetupVia is OpenSetup over a connection of a dialer.
+func OpenSetupVia(ctx context.Context, dsn string, dial Dialer) (*SetupConn, error) {
+	l, err := openLine(ctx, dsn, map[string]string{"statement_timeout": fmt.Sprint(statementTimeout.Milliseconds())}, dial)
 	if err != nil {
 		return nil, err
 	}

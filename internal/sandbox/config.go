@@ -20,6 +20,9 @@ type Config struct {
 	FilesBytes int64 `json:"files_bytes"`
 	// Clock, if given, has processes live by a clock of the sandbox's own.
 	Clock *Clock `json:"clock,omitempty"`
+	// SharedNetwork leaves the processes in the network of whoever starts the sandbox: where
+	// that is a machine of their own, it is theirs anyway.
+	SharedNetwork bool `json:"shared_network,omitempty"`
 	// Limits bound the processes as a whole.
 	Limits Limits `json:"-"`
 }
@@ -74,6 +77,9 @@ type Process struct {
 	// RealRandom gives the process and its children the kernel's random bytes until the
 	// first Reseed: who attacks a program by guessing its memory's places has to guess.
 	RealRandom bool `json:"real_random,omitempty"`
+	// RealClock leaves the process and its children out of the sandbox's clock: an emulator of
+	// a machine, whose programs have a clock of their own.
+	RealClock bool `json:"real_clock,omitempty"`
 	// SameAddresses lays the memory of the process and its children out in the same way in
 	// every sandbox: some programs mix addresses into what they draw at random.
 	SameAddresses bool `json:"same_addresses,omitempty"`

@@ -159,8 +159,10 @@ func (k *keeper) setup(cfg Config, files []*os.File, reply *message) ([]*os.File
 	if err := syscall.Sethostname([]byte(cfg.Hostname)); err != nil {
 		return nil, fmt.Errorf("set host name: %w", err)
 	}
-	if err := sys.LoopbackUp(); err != nil {
-		return nil, err
+	if !cfg.SharedNetwork {
+		if err := sys.LoopbackUp(); err != nil {
+			return nil, err
+		}
 	}
 	if err := buildRoot(cfg); err != nil {
 		return nil, err

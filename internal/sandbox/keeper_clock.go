@@ -109,7 +109,7 @@ func (c *clock) failed(err error) {
 
 // serve is what is to be done with the listener of a process that starts.
 func (c *clock) serve(p Process) func(int) {
-	if c == nil {
+	if c == nil || p.RealClock {
 		return nil
 	}
 	if p.RealRandom {
@@ -123,13 +123,13 @@ func (c *clock) serve(p Process) func(int) {
 
 // again is called when the first process of a service was given up for another.
 func (c *clock) again(p Process) {
-	if c != nil {
+	if c != nil && !p.RealClock {
 		c.source.Again(p.Name)
 	}
 }
 
 func (c *clock) started(p Process, pid int) {
-	if c != nil {
+	if c != nil && !p.RealClock {
 		c.source.SetRoot(p.Name, pid)
 	}
 }

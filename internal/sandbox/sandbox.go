@@ -58,7 +58,7 @@ func Start(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	if s.group, err = newCgroup(cfg.Limits); err != nil {
 		return nil, err
 	}
-	if err := s.startKeeper(); err != nil {
+	if err := s.startKeeper(cfg.SharedNetwork); err != nil {
 		return nil, err
 	}
 	entry, err := s.group.entry()
@@ -87,7 +87,7 @@ func Start(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	return s, nil
 }
 
-func (s *Sandbox) startKeeper() error {
+func (s *Sandbox) startKeeper(sharedNetwork bool) error {
 	ours, theirs, err := sys.Socketpair()
 	if err != nil {
 		return err
@@ -104,6 +104,9 @@ func (s *Sandbox) startKeeper() error {
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+	}
+	if sharedNetwork {
+		cmd.SysProcAttr.Cloneflags &^= syscall.CLONE_NEWNET
 	}
 	cmd.WaitDelay = time.Second
 	if s.keeper, err = sys.StartBound(cmd); err != nil {

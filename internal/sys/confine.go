@@ -1,6 +1,7 @@
 package sys
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -35,8 +36,8 @@ type Confinement struct {
 type Landlock struct {
 	// Read may be read, listed and run; Write also written, made and removed below.
 	Read, Write []string
-	// ConnectTCP are the ports that may be connected to. Binding is never allowed.
-	ConnectTCP []uint16
+	// ConnectTCP are the ports that may be connected to, BindTCP those that may be listened on.
+	ConnectTCP, BindTCP []uint16
 }
 
 // ForkConfined starts a process under a confinement. No helper program is needed: Linux
@@ -241,9 +242,14 @@ func (l *Landlock) addRules(fd int, attr landlock.RulesetAttr) error {
 	if attr.HandledAccessNet == 0 {
 		return nil
 	}
-	for _, port := range l.ConnectTCP {
-		rule := landlock.NetPortAttr{AllowedAccess: landlock.AccessNetConnectTCP, Port: uint64(port)}
-		if err := landlock.LandlockAddNetPortRule(fd, &rule, 0); err != nil {
+	return errors.Join(
+		addPortRules(fd, landlock.AccessNetConnectTCP, l.ConnectTCP), addPortRules(fd, landlock.AccessNetBindTCP, l.BindTCP))
+}
+
+func addPortRules(ruleset int, access uint64, ports []uint16) error {
+	for _, port := range ports {
+		rule := landlock.NetPortAttr{AllowedAccess: access, Port: uint64(port)}
+		if err := landlock.LandlockAddNetPortRule(ruleset, &rule, 0); err != nil {
 			return fmt.Errorf("landlock: allow port %d: %w", port, err)
 		}
 	}

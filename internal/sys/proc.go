@@ -129,3 +129,16 @@ func ProcessCPU(pid int) (time.Duration, error) {
 	}
 	return time.Duration(ts.Nano()), nil
 }
+
+// Rights is the control message that passes descriptors over a Unix socket.
+func Rights(fds ...int) []byte { return unix.UnixRights(fds...) }
+
+// Streampair makes two connected sockets that carry bytes: the first for this program, the
+// second for a child.
+func Streampair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "stream"), os.NewFile(uintptr(fds[1]), "stream"), nil
+}

@@ -268,3 +268,9 @@ func Chown(path string, uid, gid uint32) error { return unix.Lchown(path, int(ui
 func SetTimes(path string, at, mt Timespec) error {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{at, mt}, unix.AT_SYMLINK_NOFOLLOW)
 }
+
+// SealedAgainstWrites says that nobody can change the content of a file in memory any more.
+func SealedAgainstWrites(fd int) bool {
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	return err == nil && seals&unix.F_SEAL_WRITE != 0
+}

@@ -23,6 +23,8 @@ type Checkpoint struct {
 	browser *browser.State
 	// feed is nil where the application wrote while the world was being saved.
 	feed *postgres.FeedState
+	// guestNow is the instant that the services of a machine read.
+	guestNow time.Time
 }
 
 const (
@@ -68,7 +70,7 @@ func (w *World) savable() error {
 	return nil
 }
 
-func (w *World) checkpoint(ctx context.Context) (*Checkpoint, error) {
+func (w *World) checkpoint(ctx context.Context) (_ *Checkpoint, err error) {
 	// All row changes until now are fetched, so that none is on its way.
 	if _, err := w.judge.Changes(ctx); err != nil {
 		return nil, err
@@ -82,13 +84,18 @@ func (w *World) checkpoint(ctx context.Context) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	thaw, err := w.freeze(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, thaw()) }()
 	s, err := w.box.Checkpoint(ctx, sandbox.SnapshotOptions{Quiet: checkpointQuiet})
 	if err != nil {
 		return nil, w.unsaved(ctx, err)
 	}
 	w.saved.kept = s.Kept
 	w.saved.taken[s.Number] = true
-	c := &Checkpoint{number: s.Number, browser: held.browser.Save(), feed: feed}
+	c := &Checkpoint{number: s.Number, browser: held.browser.Save(), feed: feed, guestNow: w.guestNow()}
 	if err := w.judge.Confirm(feed); err != nil {
 		w.Forget(ctx, c)
 		return nil, err
@@ -131,10 +138,11 @@ func (w *World) unsaved(ctx context.Context, err error) error {
 
 // Restore puts the world back to a checkpoint, in place. When that fails the world is lost.
 func (w *World) Restore(ctx context.Context, c *Checkpoint) (ResetReport, error) {
-	report := ResetReport{Driver: Rewind{}.Name(), Split: map[string]time.Duration{}}
+	report := ResetReport{Split: map[string]time.Duration{}}
 	if err := w.savable(); err != nil {
 		return report, err
 	}
+	report.Driver = w.saved.driver
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rewindTimeout)
 	defer cancel()
 	began := time.Now()
@@ -208,6 +216,13 @@ func (w *World) rewindTo(ctx context.Context, c *Checkpoint, verifyEvery int, re
 		held.release()
 		return err
 	}
+	if w.vm != nil {
+		if err := w.resumed(ctx, c); err != nil {
+			held.release()
+			return err
+		}
+		lap("machine")
+	}
 	// The browser takes a while to answer; the database is put back meanwhile.
 	answer := make(chan error, 1)
 	go func() {
@@ -224,6 +239,9 @@ func (w *World) rewindTo(ctx context.Context, c *Checkpoint, verifyEvery int, re
 	lap("browser")
 	if err != nil {
 		return err
+	}
+	if w.vm != nil {
+		return w.hostCause()
 	}
 	return w.settledCause()
 }

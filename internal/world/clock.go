@@ -21,7 +21,12 @@ func clockOf(s *Spec) *sandbox.Clock {
 
 // Clocked is nil when application and database live by the world's clock; otherwise it
 // says why they live by the real one, and with the kernel's random numbers.
-func (w *World) Clocked() error { return w.box.Clocked() }
+func (w *World) Clocked() error {
+	if err := w.box.Clocked(); err != nil || w.vm == nil {
+		return err
+	}
+	return w.vm.clocked()
+}
 
 // Now is the instant that the world's programs read.
 func (w *World) Now() time.Time { return w.box.Now() }
@@ -31,7 +36,20 @@ func (w *World) BeginEpisode(ctx context.Context, at time.Time, seed uint64) err
 	if err := w.box.Reseed(ctx, "episode", seed); err != nil {
 		return err
 	}
-	return w.box.SetClock(at)
+	if w.vm != nil {
+		if err := w.vm.m.Reseed(ctx, "episode", seed); err != nil {
+			return err
+		}
+	}
+	return w.setClock(at)
+}
+
+// setClock sets the clock of the sandbox, and that of a machine in it.
+func (w *World) setClock(at time.Time) error {
+	if err := w.box.SetClock(at); err != nil || w.vm == nil {
+		return err
+	}
+	return w.vm.setClock(at)
 }
 
 // leastAdvance keeps what different actions do from bearing one time.
@@ -42,7 +60,7 @@ func (w *World) Advance(to time.Time) error {
 	if least := w.box.Now().Add(leastAdvance); to.Before(least) {
 		to = least
 	}
-	return w.box.SetClock(to)
+	return w.setClock(to)
 }
 
 const (
@@ -65,10 +83,10 @@ const (
 // timeouts, its detection of deadlocks, pg_sleep. So when a world has done nothing for a
 // while and is not done, its clock goes on in real time.
 func (w *World) Unstall() (done func() time.Duration) {
-	if w.box.Clocked() != nil {
+	if w.Clocked() != nil {
 		return func() time.Duration { return 0 }
 	}
-	s := &stall{box: w.box, stop: make(chan struct{}), began: time.Now()}
+	s := &stall{box: w.box, set: w.setClock, stop: make(chan struct{}), began: time.Now()}
 	s.running.Add(1)
 	timer := time.AfterFunc(stallAfter, func() {
 		defer s.running.Done()
@@ -87,6 +105,7 @@ func (w *World) Unstall() (done func() time.Duration) {
 // stall is the watch over one call.
 type stall struct {
 	box     *sandbox.Sandbox
+	set     func(time.Time) error
 	began   time.Time
 	stop    chan struct{}
 	running sync.WaitGroup
@@ -106,7 +125,7 @@ func (s *stall) watch() {
 	}
 	for last := time.Now(); s.pause(stallTick); {
 		now := time.Now()
-		if err := s.box.SetClock(s.box.Now().Add(now.Sub(last))); err != nil {
+		if err := s.set(s.box.Now().Add(now.Sub(last))); err != nil {
 			return // at the end of all time
 		}
 		s.ticked += now.Sub(last)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pommelgym/pommel/internal/browser"
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/microvm"
 	"github.com/pommelgym/pommel/internal/postgres"
 	"github.com/pommelgym/pommel/internal/sandbox"
 )
@@ -20,7 +21,7 @@ import (
 func Doctor(ctx context.Context) []sandbox.Finding {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return append(sandbox.Doctor(ctx), postgresFinding(ctx), chromiumFinding(ctx), cacheFinding())
+	return append(sandbox.Doctor(ctx), postgresFinding(ctx), chromiumFinding(ctx), machineFinding(ctx), cacheFinding())
 }
 
 func postgresFinding(ctx context.Context) sandbox.Finding {
@@ -47,6 +48,16 @@ func chromiumFinding(ctx context.Context) sandbox.Finding {
 		return f
 	}
 	f.OK, f.Detail = true, strings.TrimSpace(string(out))+" at "+path
+	return f
+}
+
+func machineFinding(ctx context.Context) sandbox.Finding {
+	f := sandbox.Finding{Name: machineName}
+	if err := (MicroVM()).Available(ctx); err != nil {
+		f.Detail, f.Remedy = err.Error(), fault.HintOf(err)
+		return f
+	}
+	f.OK, f.Detail = true, "machines are emulated by "+microvm.Emulator+" and put back in place"
 	return f
 }
 

@@ -49,8 +49,8 @@ type inPlace interface {
 	replace(ctx context.Context, w *World, report ResetReport) (*World, ResetReport, error)
 }
 
-// Drivers are all drivers; "auto" takes the first that the host can use.
-func Drivers() []Driver { return []Driver{Rewind{}, Respawn{}} }
+// Drivers are all drivers; "auto" takes the first that the host can use, a machine never.
+func Drivers() []Driver { return []Driver{Rewind{}, Respawn{}, MicroVM()} }
 
 // DriverByName finds a driver. "" and "auto" are the best that the host can use.
 func DriverByName(name string) (Driver, error) {
@@ -67,6 +67,9 @@ func DriverByName(name string) (Driver, error) {
 			}
 			return d, nil
 		case "", "auto":
+			if d == Driver(MicroVM()) {
+				continue
+			}
 			err := d.Available(ctx)
 			if err == nil {
 				return d, nil

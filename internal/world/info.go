@@ -16,6 +16,8 @@ type Info struct {
 	Usage     Usage                `json:"usage"`
 	Limits    sandbox.LimitsReport `json:"limits"`
 	Processes []sandbox.Member     `json:"processes"`
+	// Guest are the processes inside the world's machine, with their numbers there.
+	Guest []sandbox.Member `json:"guest,omitempty"`
 }
 
 // Usage is what worlds take.
@@ -33,6 +35,9 @@ func (w *World) Info() Info {
 	info := Info{
 		World: w.img.Spec.Name, Image: w.img.id, Keeper: w.box.KeeperPid(), Postgres: w.img.postgres.Version, Chromium: w.img.chromiumVersion,
 		Limits: w.box.Report(), Processes: members,
+	}
+	if w.vm != nil {
+		info.Guest = w.vm.members()
 	}
 	bytes := w.box.FilesBytes()
 	for _, m := range members {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ const (
 	defaultMemory       = Bytes(2 << 30)
 	minMemory           = Bytes(256 << 20)
 	defaultProcesses    = 512
+	defaultMachine      = Bytes(384 << 20)
+	minMachine          = Bytes(256 << 20)
 	minProcesses        = 96
 )
 
@@ -103,6 +106,9 @@ func (s *Spec) setDefaults() {
 	if s.Limits.Processes == 0 {
 		s.Limits.Processes = defaultProcesses
 	}
+	if s.Machine.Memory == 0 {
+		s.Machine.Memory = defaultMachine
+	}
 }
 
 // checker looks for what is well-formed but cannot work.
@@ -120,6 +126,7 @@ var (
 	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 	identPattern  = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 	envPattern    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	debianPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 	localePattern = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 )
 
@@ -139,8 +146,28 @@ func (c *checker) check() {
 	if s.Limits.Processes < minProcesses {
 		c.fail("limits.processes", "processes and threads together; at least %d are needed, got %d", minProcesses, s.Limits.Processes)
 	}
+	c.machine()
 	if c.file.Node("tasks") != nil {
 		c.inside("tasks", s.Tasks, true)
+	}
+}
+
+func (c *checker) machine() {
+	var names []string
+	for _, d := range Drivers() {
+		names = append(names, d.Name())
+	}
+	if d := c.spec.Driver; d != "" && !slices.Contains(names, d) {
+		c.fail("driver", "expected one of %s, got %q", strings.Join(names, ", "), d)
+	}
+	m := c.spec.Machine
+	if m.Memory < minMachine || m.Memory%(1<<20) != 0 {
+		c.fail("machine.memory", "a kernel and a database need at least %v, in whole MiB; got %v", minMachine, m.Memory)
+	}
+	for i, p := range m.Packages {
+		if !debianPattern.MatchString(p) {
+			c.fail(fmt.Sprintf("machine.packages[%d]", i), "expected the name of a Debian package, got %q", p)
+		}
 	}
 }
 

@@ -26,6 +26,8 @@ type Rewind struct {
 	// Starts is how many starts of episodes a world keeps, to begin them again in one
 	// rewind; 0 is 16, negative none.
 	Starts int
+
+	machine bool // services run in a machine of their own
 }
 
 const (
@@ -48,6 +50,7 @@ type saved struct {
 	stats rewind.SnapshotStats
 	// refused is why no snapshot could be taken; then every reset is a respawn.
 	refused     error
+	driver      string
 	verifyEvery int
 	resets      int
 	taken       map[int]bool // checkpoints of the episode
@@ -58,11 +61,16 @@ type saved struct {
 	base, kept int64
 }
 
-// Name is "rewind".
-func (Rewind) Name() string { return "rewind" }
+// Name is "rewind", or "microvm" where services run in a machine.
+func (d Rewind) Name() string {
+	if d.machine {
+		return machineName
+	}
+	return "rewind"
+}
 
 // Available tries what the kernel must be able to do.
-func (Rewind) Available(ctx context.Context) error {
+func (d Rewind) Available(ctx context.Context) error {
 	if err := (Respawn{}).Available(ctx); err != nil {
 		return err
 	}
@@ -79,13 +87,22 @@ func (Rewind) Available(ctx context.Context) error {
 		return fault.New(fault.Unsupported, "this host cannot rewind worlds: %s", strings.Join(lacks, "; ")).
 			WithHint("Linux 6.7 or later and CAP_SYS_ADMIN are needed; --driver respawn works without")
 	}
+	if d.machine {
+		return machineAvailable()
+	}
 	return nil
 }
 
 // Start brings up a world as Respawn does, lets it do once what episodes will do, and
 // saves it. A world that cannot be saved is handed out all the same: its resets are respawns.
 func (d Rewind) Start(ctx context.Context, img *Image, progress func(string)) (_ *World, err error) {
-	w, err := start(ctx, img, progress, startOptions{background: true, warm: true, room: snapshotRoom + d.checkpointBytes()})
+	o := startOptions{background: true, warm: true, room: snapshotRoom + d.checkpointBytes()}
+	if d.machine {
+		if o.template, err = img.machine(ctx, progress); err != nil {
+			return nil, err
+		}
+	}
+	w, err := start(ctx, img, progress, o)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +128,7 @@ func (d Rewind) checkpointBytes() int64 {
 }
 
 // save takes the snapshot with every connection open and at rest.
-func (w *World) save(ctx context.Context, d Rewind) error {
+func (w *World) save(ctx context.Context, d Rewind) (err error) {
 	if err := w.judge.Mark(ctx); err != nil {
 		return err
 	}
@@ -124,7 +141,12 @@ func (w *World) save(ctx context.Context, d Rewind) error {
 	if err != nil {
 		return err
 	}
-	w.saved = &saved{first: &Checkpoint{browser: held.browser.Save(), feed: feed}, verifyEvery: d.VerifyEvery, taken: map[int]bool{}, limit: d.checkpointBytes()}
+	thaw, err := w.freeze(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, thaw()) }()
+	w.saved = &saved{first: &Checkpoint{browser: held.browser.Save(), feed: feed, guestNow: w.guestNow()}, driver: d.Name(), verifyEvery: d.VerifyEvery, taken: map[int]bool{}, limit: d.checkpointBytes()}
 	w.saved.starts = starts{max: d.Starts, seen: map[string]bool{}}
 	if d.Starts == 0 {
 		w.saved.starts.max = defaultStarts
@@ -260,6 +282,9 @@ func lapper(report *ResetReport) func(string) {
 func (w *World) rewindable(ctx context.Context) error {
 	if w.saved.refused != nil {
 		return w.saved.refused
+	}
+	if w.vm != nil {
+		return w.checkHost(ctx)
 	}
 	return w.Check(ctx)
 }

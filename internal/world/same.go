@@ -36,9 +36,9 @@ const (
 )
 
 // pidOf is the number that a service's first process is to get.
-func (w *World) pidOf(service string) int {
-	i := slices.IndexFunc(w.img.Spec.Services, func(s Service) bool { return s.Name == service })
-	if pid := firstPid + i*pidStep; i >= 0 && pid <= lastPid {
+func (i *Image) pidOf(service string) int {
+	n := slices.IndexFunc(i.Spec.Services, func(s Service) bool { return s.Name == service })
+	if pid := firstPid + n*pidStep; n >= 0 && pid <= lastPid {
 		return pid
 	}
 	return 0

@@ -20,6 +20,10 @@ type Spec struct {
 	Services []Service `yaml:"services,required"`
 	Browser  Browser   `yaml:"browser,required"`
 	Limits   Limits    `yaml:"limits"`
+	// Driver is how worlds are put back unless the caller says otherwise; "" leaves it to the host.
+	Driver string `yaml:"driver"`
+	// Machine is what the driver microvm gives the services.
+	Machine Machine `yaml:"machine"`
 	// Tasks is the folder of task files, relative to Dir.
 	Tasks string `yaml:"tasks"`
 	// Bench is typical work, for benchmarks.
@@ -86,6 +90,14 @@ type Viewport struct {
 type Limits struct {
 	Memory    Bytes `yaml:"memory"`
 	Processes int   `yaml:"processes"`
+}
+
+// Machine is the machine in which services run under the driver microvm.
+type Machine struct {
+	// Memory holds all that the services have and all files that they write.
+	Memory Bytes `yaml:"memory"`
+	// Packages are Debian's that the services need, beside PostgreSQL's.
+	Packages []string `yaml:"packages"`
 }
 
 // Bench names a task, a page and the actions that benchmarks make on it.

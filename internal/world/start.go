@@ -13,6 +13,7 @@ import (
 	"github.com/pommelgym/pommel/internal/browser"
 	"github.com/pommelgym/pommel/internal/cdp"
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/microvm"
 	"github.com/pommelgym/pommel/internal/postgres"
 	"github.com/pommelgym/pommel/internal/sandbox"
 	"github.com/pommelgym/pommel/internal/sys"
@@ -53,6 +54,8 @@ type startOptions struct {
 	// room is memory for saved states beyond what the world may use: the keeper holds them, and
 	// is held by the same limit.
 	room int64
+	// template, if given, is the machine that services run in.
+	template *microvm.Template
 }
 
 func start(ctx context.Context, img *Image, progress func(stage string), o startOptions) (_ *World, err error) {
@@ -67,12 +70,12 @@ func start(ctx context.Context, img *Image, progress func(stage string), o start
 			_ = w.Close()
 		}
 	}()
-	if w.box, err = sandbox.Start(ctx, sandboxConfig(img, o.room)); err != nil {
+	if w.box, err = sandbox.Start(ctx, o.sandbox(img)); err != nil {
 		return nil, err
 	}
 	w.box.SetBackground(o.background)
 	go w.watchBox()
-	if err := w.boot(ctx, progress, o.warm); err != nil {
+	if err := w.boot(ctx, progress, o); err != nil {
 		// A service that died during the boot is the better explanation.
 		if cause := w.Cause(); cause != nil && ctx.Err() == nil {
 			err = cause
@@ -131,14 +134,18 @@ func programDirs(img *Image) []string {
 
 // boot starts the browser beside the services: the two do not need each other until the
 // start page is loaded.
-func (w *World) boot(ctx context.Context, progress func(string), warm bool) error {
+func (w *World) boot(ctx context.Context, progress func(string), o startOptions) error {
 	conn, err := w.launchBrowser(ctx)
 	if err != nil {
 		return err
 	}
 	opened := make(chan error, 1)
 	go func() { opened <- w.openBrowser(ctx, conn) }()
-	err = w.startServices(ctx, progress)
+	if o.template != nil {
+		err = w.startMachine(ctx, progress, o.template)
+	} else {
+		err = w.startServices(ctx, progress)
+	}
 	if err != nil {
 		_ = conn.Close() // ends the opening
 		_ = <-opened     // it failed because of this one
@@ -154,7 +161,7 @@ func (w *World) boot(ctx context.Context, progress func(string), warm bool) erro
 	if w.odd, err = w.sameDraw(ctx); err != nil {
 		return err
 	}
-	if warm {
+	if o.warm {
 		progress("warming up")
 		if err := w.warmUp(ctx); err != nil {
 			return w.blame(browserName, err)
@@ -164,7 +171,7 @@ func (w *World) boot(ctx context.Context, progress func(string), warm bool) erro
 	if err := w.loadStartPage(ctx); err != nil {
 		return w.blame(browserName, err)
 	}
-	if warm {
+	if o.warm {
 		if err := w.Browser().Collect(ctx); err != nil {
 			return w.blame(browserName, err)
 		}
@@ -196,21 +203,38 @@ func (w *World) startDatabase(ctx context.Context, svc Service) error {
 	if err := w.box.Copy(ctx, goldenDir, dataDir, uidDB); err != nil {
 		return err
 	}
-	proc, err := w.run(ctx, sandbox.Process{
-		SameAddresses: true, Pid: w.pidOf(svc.Name),
-		Name: svc.Name, UID: uidDB, Dir: dataDir, Env: append(postgres.ServerEnv(), "HOME="+dataHome, opensslVariable+"="+plainOpenSSL),
-		Argv: postgres.ServerArgv(w.img.postgres, dataDir, socketDir, "127.0.0.1", postgres.Port),
-	})
+	proc, err := w.run(ctx, w.img.databaseProcess(svc, w.img.postgres))
 	if err != nil {
 		return err
 	}
 	return postgres.WaitReady(ctx, w.box.Path(dataDir), proc.Done())
 }
 
+func (i *Image) databaseProcess(svc Service, in postgres.Install) sandbox.Process {
+	return sandbox.Process{
+		SameAddresses: true, Pid: i.pidOf(svc.Name),
+		Name: svc.Name, UID: uidDB, Dir: dataDir, Env: append(postgres.ServerEnv(), "HOME="+dataHome, opensslVariable+"="+plainOpenSSL),
+		Argv: postgres.ServerArgv(in, dataDir, socketDir, "127.0.0.1", postgres.Port),
+	}
+}
+
 func (w *World) startCommand(ctx context.Context, svc Service, vars map[string]string) error {
-	argv, err := expandAll(svc.Command, vars)
+	p, probe, err := w.img.commandProcess(svc, vars)
 	if err != nil {
 		return err
+	}
+	proc, err := w.run(ctx, p)
+	if err != nil {
+		return err
+	}
+	return w.waitReady(ctx, proc, probe)
+}
+
+// commandProcess is a service that is a command, and what tells that it is ready.
+func (i *Image) commandProcess(svc Service, vars map[string]string) (p sandbox.Process, probe sandbox.Probe, err error) {
+	argv, err := expandAll(svc.Command, vars)
+	if err != nil {
+		return p, probe, err
 	}
 	env := []string{"PATH=" + outDir + ":/usr/local/bin:/usr/bin:/bin", "HOME=/home/app", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC"}
 	if _, own := svc.Env[opensslVariable]; !own {
@@ -224,29 +248,24 @@ func (w *World) startCommand(ctx context.Context, svc Service, vars map[string]s
 	for _, k := range keys {
 		v, err := expandAll([]string{svc.Env[k]}, vars)
 		if err != nil {
-			return err
+			return p, probe, err
 		}
 		env = append(env, k+"="+v[0])
 	}
-	p := sandbox.Process{Name: svc.Name, UID: uidApp, Dir: "/home/app", Env: env, Argv: argv, SameAddresses: true, Pid: w.pidOf(svc.Name)}
-	proc, err := w.run(ctx, p)
-	p.Pid = 0 // what asks whether it is ready gets any
-	if err != nil {
-		return err
+	p = sandbox.Process{Name: svc.Name, UID: uidApp, Dir: "/home/app", Env: env, Argv: argv, SameAddresses: true, Pid: i.pidOf(svc.Name)}
+	probe = sandbox.Probe{HTTP: svc.Ready.HTTP, TCP: svc.Ready.TCP, Timeout: svc.Ready.Timeout}
+	if len(svc.Ready.Command) > 0 {
+		q := p
+		q.Pid = 0 // what asks whether it is ready gets any
+		if q.Argv, err = expandAll(svc.Ready.Command, vars); err != nil {
+			return p, probe, err
+		}
+		probe.Command = &q
 	}
-	return w.waitReady(ctx, svc, proc, p, vars)
+	return p, probe, nil
 }
 
-func (w *World) waitReady(ctx context.Context, svc Service, proc *sandbox.Proc, p sandbox.Process, vars map[string]string) error {
-	probe := sandbox.Probe{HTTP: svc.Ready.HTTP, TCP: svc.Ready.TCP, Timeout: svc.Ready.Timeout}
-	if len(svc.Ready.Command) > 0 {
-		argv, err := expandAll(svc.Ready.Command, vars)
-		if err != nil {
-			return err
-		}
-		p.Argv = argv
-		probe.Command = &p
-	}
+func (w *World) waitReady(ctx context.Context, proc *sandbox.Proc, probe sandbox.Probe) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -337,10 +356,14 @@ func (w *World) openBrowser(ctx context.Context, conn *cdp.Conn) error {
 func (w *World) connectJudge(ctx context.Context) (err error) {
 	db, _ := w.img.Spec.database()
 	dsn := func(role string) string { return postgres.SocketDSN(w.box.Path(socketDir), role, db.Postgres.Database) }
-	if w.judge, err = postgres.OpenJudge(ctx, dsn(postgres.JudgeRole)); err != nil {
+	var dial postgres.Dialer
+	if w.vm != nil {
+		dial = w.vm.m.Dial
+	}
+	if w.judge, err = postgres.OpenJudgeVia(ctx, dsn(postgres.JudgeRole), dial); err != nil {
 		return w.blame(db.Name, err)
 	}
-	if w.setup, err = postgres.OpenSetup(ctx, dsn(db.Postgres.Role)); err != nil {
+	if w.setup, err = postgres.OpenSetupVia(ctx, dsn(db.Postgres.Role), dial); err != nil {
 		return w.blame(db.Name, err)
 	}
 	return nil

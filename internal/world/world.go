@@ -22,8 +22,9 @@ type World struct {
 
 	judge *postgres.Judge
 	setup *postgres.SetupConn
-	odd   string // how it differs from other worlds of its image; set by start
-	saved *saved // what driver rewind needs; only its Start and Reset touch it
+	odd   string   // how it differs from other worlds of its image; set by start
+	vm    *machine // in which the services run; nil where they do not
+	saved *saved   // what driver rewind needs; only its Start and Reset touch it
 
 	lost   chan struct{}
 	closed chan struct{}
@@ -34,6 +35,7 @@ type World struct {
 	procs   map[string]*sandbox.Proc // guarded by mu
 	order   []string                 // guarded by mu; names in the order of their start
 	cause   error                    // guarded by mu; why it is lost
+	inGuest bool                     // guarded by mu; the cause lies in the guest of a machine
 	ended   bool                     // guarded by mu; Close was called
 	once    sync.Once
 	err     error // of Close
@@ -75,6 +77,9 @@ func (w *World) Cause() error {
 // call is known when it returns, even if its report was still under way.
 func (w *World) Check(ctx context.Context) error {
 	err := w.box.Check(ctx)
+	if err == nil && w.vm != nil && w.settledCause() == nil {
+		err = w.vm.m.Check(ctx)
+	}
 	if cause := w.settledCause(); cause != nil {
 		return cause
 	}
@@ -120,6 +125,9 @@ func (w *World) Close() error {
 		if conn != nil {
 			_ = conn.Close()
 		}
+		if w.vm != nil {
+			w.vm.m.Close()
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if w.judge != nil {
@@ -160,7 +168,10 @@ func (w *World) watchProc(proc *sandbox.Proc) {
 // whatever becomes of the processes.
 func (w *World) renew() *World {
 	n := newWorld(w.img)
-	n.box, n.judge, n.setup, n.saved, n.odd = w.box, w.judge, w.setup, w.saved, w.odd
+	n.box, n.judge, n.setup, n.saved, n.odd, n.vm = w.box, w.judge, w.setup, w.saved, w.odd, w.vm
+	if n.vm != nil {
+		n.vm.owner.Store(n)
+	}
 	w.once.Do(func() {
 		w.mu.Lock()
 		w.ended = true
@@ -240,6 +251,9 @@ func (w *World) setBrowser(b *browser.Browser, conn *cdp.Conn) {
 
 // Log is the last output of a service.
 func (w *World) Log(service string) (string, error) {
+	if w.vm != nil && w.vm.runs(service) {
+		return w.vm.log(service)
+	}
 	p := w.proc(service)
 	if p == nil {
 		return "", fault.New(fault.NotFound, "world %s has no service %q", w.img.Spec.Name, service)

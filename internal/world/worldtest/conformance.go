@@ -28,6 +28,12 @@ func RunConformance(t *testing.T, d world.Driver) {
 		t.Skipf("unsupported: %v", err)
 	}
 	img := MiniImage(t)
+	if hasMachine(d) {
+		// Once, before the tests that start many.
+		if _, err := world.BuildMachine(deadline(t), img, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, test := range map[string]func(*testing.T, world.Driver, *world.Image){
 		"fresh world":       testFresh,
 		"reset":             testReset,
@@ -245,13 +251,45 @@ func hostPid(t *testing.T, w *world.World, name string) int {
 	return 0
 }
 
-// victims are the main processes of a world and what the cause of the loss must name.
-var victims = []struct{ process, names string }{
-	{"mini", "service app"}, {"postgres", "service db"}, {"chromium", "service browser"}, {"pommel-keeper", "keeper"},
+// victim is a main process of a world and what the cause of the loss must name.
+type victim struct{ process, names string }
+
+func victims(d world.Driver) []victim {
+	all := []victim{{"mini", "service app"}, {"postgres", "service db"}, {"chromium", "service browser"}, {"pommel-keeper", "keeper"}}
+	if hasMachine(d) {
+		all = append(all, victim{"qemu", "service machine"})
+	}
+	return all
+}
+
+// hasMachine says whether the services of a driver's worlds run in a machine.
+func hasMachine(d world.Driver) bool { return d.Name() == world.MicroVM().Name() }
+
+// inMachine says whether a process runs inside the world's machine.
+func inMachine(w *world.World, process string) bool {
+	for _, m := range w.Info().Guest {
+		if strings.HasPrefix(m.Name, process) {
+			return true
+		}
+	}
+	return false
+}
+
+// killInMachine kills a process of a machine and waits until it is gone.
+func killInMachine(t *testing.T, w *world.World, process string) {
+	t.Helper()
+	script := "pkill -KILL -o -x " + process + "; while pgrep -x " + process + "; do sleep 0.01; done"
+	if out, code, err := w.Exec(deadline(t), "sh", "-c", script); err != nil || code != 0 {
+		t.Fatalf("kill %s in the machine: %q %d %v", process, out, code, err)
+	}
 }
 
 func kill(t *testing.T, w *world.World, process string) {
 	t.Helper()
+	if inMachine(w, process) {
+		killInMachine(t, w, process)
+		return
+	}
 	pid := w.Info().Keeper
 	if process != "pommel-keeper" {
 		pid = hostPid(t, w, process)
@@ -284,7 +322,7 @@ func watchEnd(t *testing.T, pid int) func() {
 
 // The death of any process is noticed, named, and ends calls that are under way.
 func testDeaths(t *testing.T, d world.Driver, img *world.Image) {
-	for _, v := range victims {
+	for _, v := range victims(d) {
 		t.Run(v.process, func(t *testing.T) {
 			t.Parallel()
 			w := start(t, d, img)
@@ -305,7 +343,10 @@ func testDeaths(t *testing.T, d world.Driver, img *world.Image) {
 	t.Run("check knows at once", func(t *testing.T) {
 		t.Parallel()
 		w := start(t, d, img)
-		ended := watchEnd(t, hostPid(t, w, "mini"))
+		ended := func() {}
+		if !inMachine(w, "mini") {
+			ended = watchEnd(t, hostPid(t, w, "mini"))
+		}
 		kill(t, w, "mini")
 		ended()
 		// No waiting from here on: the death came before the question.
@@ -332,7 +373,7 @@ func testDeaths(t *testing.T, d world.Driver, img *world.Image) {
 func testResetLost(t *testing.T, d world.Driver, img *world.Image) {
 	w := start(t, d, img)
 	first := observe(t, w)
-	for _, v := range victims {
+	for _, v := range victims(d) {
 		kill(t, w, v.process)
 		<-w.Lost()
 		w = reset(t, d, w)
@@ -362,7 +403,11 @@ func testLeftovers(t *testing.T, d world.Driver, img *world.Image) {
 
 // A start that is given up at any moment leaves nothing and says why.
 func testCancelledStart(t *testing.T, d world.Driver, img *world.Image) {
-	for _, stage := range []string{"starting db", "starting app", "starting the browser", "loading the start page"} {
+	stages := []string{"starting db", "starting app", "starting the browser", "loading the start page"}
+	if hasMachine(d) {
+		stages = append(stages[2:], "starting the machine")
+	}
+	for _, stage := range stages {
 		t.Run(stage, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(deadline(t))
@@ -406,7 +451,10 @@ func testPageReachesNothing(t *testing.T, d world.Driver, img *world.Image) {
 
 // Many at once: each is whole, and no world sees another's rows or pages.
 func testAllAtOnce(t *testing.T, d world.Driver, img *world.Image) {
-	const worlds = 32
+	worlds := 32
+	if hasMachine(d) {
+		worlds = 4 // each has the memory of a machine
+	}
 	p, err := world.NewPool(deadline(t), img, d, world.PoolOptions{Size: worlds})
 	if err != nil {
 		t.Fatal(err)

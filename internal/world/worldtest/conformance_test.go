@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/pommelgym/pommel/internal/microvm/guest"
 	"github.com/pommelgym/pommel/internal/sandbox"
 	"github.com/pommelgym/pommel/internal/world"
 	"github.com/pommelgym/pommel/internal/world/worldtest"
@@ -11,6 +12,7 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.MaybeKeeper()
+	guest.MaybeInit()
 	os.Exit(m.Run())
 }
 

@@ -1,0 +1,103 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pommelgym/pommel/internal/microvm/wire"
+	"github.com/pommelgym/pommel/internal/postgres"
+	"github.com/pommelgym/pommel/internal/sandbox"
+)
+
+// startTimeout bounds the start of all services. An emulated processor is slow.
+const startTimeout = 5 * time.Minute
+
+// start carries the plan out and tells how far it is.
+func (a *agent) start() {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	st := wire.State{Ready: true}
+	if service, err := a.startAll(ctx); err != nil {
+		st = wire.State{Service: service, Failed: err.Error()}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.procs[st.Service]; p != nil {
+		st.Log = p.Log()
+	}
+	if a.box != nil {
+		st.Now = a.box.Now()
+		if err := a.box.Clocked(); err != nil {
+			st.NoClock = err.Error()
+		}
+	}
+	a.state = st
+	go a.send(wire.Message{State: &st})
+}
+
+func (a *agent) startAll(ctx context.Context) (service string, err error) {
+	a.send(wire.Message{Stage: "starting the machine's sandbox"})
+	cfg := a.plan.Sandbox
+	cfg.Limits.Processes = a.plan.Processes
+	box, err := sandbox.Start(ctx, cfg)
+	if err != nil {
+		return "", err
+	}
+	a.mu.Lock()
+	a.box = box
+	a.mu.Unlock()
+	for _, s := range a.plan.Services {
+		a.send(wire.Message{Stage: "starting " + s.Process.Name})
+		if err := a.startOne(ctx, box, s); err != nil {
+			return s.Process.Name, err
+		}
+	}
+	return "", nil
+}
+
+func (a *agent) startOne(ctx context.Context, box *sandbox.Sandbox, s wire.Service) error {
+	if s.CopyTo != "" {
+		if err := box.Copy(ctx, s.CopyFrom, s.CopyTo, s.Process.UID); err != nil {
+			return err
+		}
+	}
+	proc, err := box.Run(ctx, s.Process)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.procs[s.Process.Name] = proc
+	a.mu.Unlock()
+	go func() {
+		<-proc.Done()
+		a.tell(proc)
+	}()
+	if s.Cluster != "" {
+		return postgres.WaitReady(ctx, box.Path(s.Cluster), proc.Done())
+	}
+	return waitReady(ctx, box, proc, s)
+}
+
+func waitReady(ctx context.Context, box *sandbox.Sandbox, proc *sandbox.Proc, s wire.Service) error {
+	if s.Probe == nil {
+		return errors.New("the plan does not say how to know that it is ready")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-proc.Done():
+			cancel(fmt.Errorf("it %v before it was ready", proc.Exit()))
+		case <-ctx.Done():
+		}
+	}()
+	if err := box.Probe(ctx, *s.Probe); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,4 @@
+package uapi
+
+// Ticks reads the processor's counter of ticks.
+func Ticks() uint64

@@ -1,0 +1,83 @@
+package world_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pommelgym/pommel/internal/browser"
+	"github.com/pommelgym/pommel/internal/world"
+	"github.com/pommelgym/pommel/internal/world/worldtest"
+)
+
+func startMachine(t *testing.T, img *world.Image) *rewound {
+	t.Helper()
+	r := &rewound{t: t, driver: world.MicroVM()}
+	if err := r.driver.Available(testContext(t)); err != nil {
+		t.Skipf("unsupported: %v", err)
+	}
+	began := time.Now()
+	var err error
+	r.w, err = r.driver.Start(testContext(t), img, func(s string) { t.Logf("%6.2fs %s", time.Since(began).Seconds(), s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if r.w == nil {
+			return
+		}
+		if err := r.w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Logf("%6.2fs up", time.Since(began).Seconds())
+	return r
+}
+
+// hostile is what root of a guest may do to it. What it asks for need not end.
+var hostile = [][]string{
+	{"sh", "-c", "rm -rf /proc/$(pgrep -o -x postgres)/root/var/lib/postgresql/data"},
+	{"pkill", "-KILL", "-o", "-x", "postgres"},
+	{"date", "-s", "2030-01-01"},
+	{"sh", "-c", "b() { b | b & }; b"},
+	{"sh", "-c", "echo o > /proc/sysrq-trigger"},
+	{"sh", "-c", "echo c > /proc/sysrq-trigger"},
+	{"sh", "-c", "kill -KILL $(pgrep -f pommel-keeper)"},
+	{"dd", "if=/dev/zero", "of=/tmp/full", "bs=1M", "count=512"},
+}
+
+// A guest in which root has destroyed the database, the clock, the kernel or everything is
+// whole again after a reset in place.
+func TestMachineAfterHostileRoot(t *testing.T) {
+	t.Parallel()
+	r := startMachine(t, worldtest.MiniImage(t))
+	open, rows := r.observe(browser.View{Elements: true}), r.fingerprint()
+	for round := range rounds() {
+		for _, argv := range hostile {
+			ctx, cancel := context.WithTimeout(testContext(t), 300*time.Millisecond)
+			out, code, err := r.w.Exec(ctx, argv...)
+			cancel()
+			if round == 0 {
+				t.Logf("%v: %q %d %v", argv, out, code, err)
+			}
+			r.reset(argv[len(argv)-1])
+			if got := r.observe(browser.View{Elements: true}); !same(got, open) {
+				t.Fatalf("after %v:\n%+v\nwant\n%+v", argv, got, open)
+			}
+			if got := r.fingerprint(); got != rows {
+				t.Fatalf("after %v:\n%s\nwant\n%s", argv, got, rows)
+			}
+			r.do(`click(selector="text=Add")`)
+			if o := r.observe(browser.View{}); o.Title != "Added" {
+				t.Fatalf("a click after %v leads to %q:\n%s", argv, o.Title, o.Text)
+			}
+			r.reset("a click")
+		}
+	}
+	slices.Sort(r.took)
+	t.Logf("%d resets in place; p50 %v max %v", len(r.took), r.took[len(r.took)/2], r.took[len(r.took)-1])
+}
+
+// rounds is how often each is done; a long test does it often.
+func rounds() int { return 1 }
