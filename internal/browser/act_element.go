@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/pommelgym/pommel/internal/action"
@@ -38,10 +39,7 @@ func (a *act) clickOn(ctx context.Context, target, button string, clicks, mods i
 			return err
 		}
 		a.began()
-		if err := a.p.press(ctx, f.at(), button, clicks, mods); err != nil {
-			return err
-		}
-		w, err := a.s.ask(ctx, "P.state(1)")
+		w, err := a.pressAndAsk(ctx, f.at(), button, clicks, mods)
 		if err != nil {
 			return err
 		}
@@ -60,6 +58,39 @@ func (a *act) clickOn(ctx context.Context, target, button string, clicks, mods i
 			return fail(action.Timeout, "the browser did not deliver the click to %s; try again", got.Label)
 		}
 	}
+}
+
+// pressAndAsk clicks and asks what the page has to do because of it. The question is sent
+// together with the input: as a rule the page meets it right after the input, and its answer
+// saves a way to the page and back. One that overtook the input says so, and is put again.
+func (a *act) pressAndAsk(ctx context.Context, at point, button string, clicks, mods int) (work, error) {
+	var id int64
+	a.b.read(func() { id, a.p.dirty = a.p.agentCtx, false })
+	calls := a.p.sendPress(at, button, clicks, mods)
+	if a.in != nil || id == 0 {
+		if err := a.p.awaitInput(ctx, calls...); err != nil {
+			return work{}, err
+		}
+		return a.s.ask(ctx, "P.state(1)")
+	}
+	early := a.p.s.Send("Runtime.evaluate", evalParams(id, "P.after("+strconv.Itoa(clicks)+")"))
+	if err := a.p.awaitInput(ctx, calls...); err != nil {
+		return work{}, err
+	}
+	var w work
+	raw, err := a.p.await(ctx, early)
+	if err == nil {
+		err = decodeEval(raw, &w)
+	}
+	if err == nil && !w.Again {
+		a.b.read(func() { a.p.title = w.Title })
+		return w, nil
+	}
+	ended := w.Ended
+	if w, err = a.s.ask(ctx, "P.state(1)"); err == nil {
+		w.Ended += ended
+	}
+	return w, err
 }
 
 func (a *act) doHover(ctx context.Context) error {

@@ -54,6 +54,10 @@ func (p *page) moveMouse(at point, buttons, modifiers int) *cdp.Pending {
 // press clicks at a point: all events are sent at once and answered when the page has
 // handled them.
 func (p *page) press(ctx context.Context, at point, button string, clicks, modifiers int) error {
+	return p.awaitInput(ctx, p.sendPress(at, button, clicks, modifiers)...)
+}
+
+func (p *page) sendPress(at point, button string, clicks, modifiers int) []*cdp.Pending {
 	p.moveMouse(at, 0, modifiers)
 	var calls []*cdp.Pending
 	for n := 1; n <= clicks; n++ {
@@ -61,7 +65,7 @@ func (p *page) press(ctx context.Context, at point, button string, clicks, modif
 			p.mouseEvent("mousePressed", at, button, buttonBits[button], n, modifiers),
 			p.mouseEvent("mouseReleased", at, button, 0, n, modifiers))
 	}
-	return p.awaitInput(ctx, calls...)
+	return calls
 }
 
 // awaitInput waits for input to be handled. A tab that closes because of it is no error.

@@ -86,6 +86,10 @@ const notEditable = (el) => {
 };
 P.notEditable = notEditable;
 
+// P.released says how many releases of a button have come since the watch was armed. All
+// that a release sets off by itself happens in the same task.
+P.released = () => armed ? armed.seen.mouseup || 0 : 0;
+
 // P.arrived says what became of the press: how often it arrived, what swallowed it.
 P.arrived = () => {
   const a = armed;

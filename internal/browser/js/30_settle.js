@@ -45,6 +45,15 @@ P.state = (arrived) => {
   if (s.mine === s.soft) return {again: true, soft: s.soft, ended: s.ended};
   return P.quiet().then(() => ({again: true, soft: 0, ended: s.ended}));
 };
+// P.after is P.state(1) for a question that was sent together with so many clicks: it may
+// have come before them. Then, and with requests open, it says only that it be asked again.
+P.after = (clicks) => {
+  if (P.released() < clicks) return {again: true, ended: 0};
+  const s = P.work();
+  if (s.mine > 0) return {again: true, ended: s.ended};
+  s.arrived = P.arrived();
+  return s;
+};
 // P.quiet waits for the end of the step's requests.
 P.quiet = () => new Promise((resolve) => {
   const again = () => {
