@@ -116,6 +116,7 @@ type Browser struct {
 
 	own   // only touched by the holder of turn
 	stats Stats
+	looks int64 // observations so far; no rewind takes it back
 }
 
 // shared is what the reader of events and the calls both change. Nothing in it may refer

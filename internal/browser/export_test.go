@@ -14,3 +14,12 @@ func (b *Browser) EvalPage(ctx context.Context, expr string, out any) error {
 	}
 	return decodeEval(raw, out)
 }
+
+// EvalAgent evaluates in the world of the injected agent.
+func (b *Browser) EvalAgent(ctx context.Context, expr string, out any) error {
+	p, err := b.tab(ctx)
+	if err != nil {
+		return err
+	}
+	return p.evalAgent(ctx, expr, out)
+}

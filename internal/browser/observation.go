@@ -81,7 +81,8 @@ type View struct {
 	// MaxText bounds Text in bytes; 0 is the default of 256 KiB.
 	MaxText int `json:"max_text,omitempty"`
 
-	proof bool // see Config
+	proof bool  // see Config
+	kept  *kept // the text before, or nil
 }
 
 // Outcome is what became of the calls of one step.

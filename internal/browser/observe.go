@@ -27,11 +27,11 @@ type agentWorld interface {
 // elements and HTML.
 func readPage(ctx context.Context, w agentWorld, v View, o *Observation) error {
 	var raw string
-	expr := "P.observe({max:" + strconv.Itoa(textLimit(v)) + ",elements:" + strconv.FormatBool(v.Elements) + proofOption(v) + "})"
+	expr := "P.observe({max:" + strconv.Itoa(textLimit(v)) + ",elements:" + strconv.FormatBool(v.Elements) + proofOption(v) + v.kept.option() + "})"
 	if err := w.evalAgent(ctx, expr, &raw); err != nil {
 		return fmt.Errorf("observe page: %w", err)
 	}
-	frames, err := decodePage(raw, o)
+	frames, err := decodePage(raw, v.kept, o)
 	if err != nil {
 		return fmt.Errorf("observe page: %w", err)
 	}
@@ -71,13 +71,15 @@ type pageHead struct {
 	Truncated bool           `json:"truncated"`
 	Elements  int            `json:"elements"`
 	Foreign   []foreignFrame `json:"foreign"`
+	Kept      *unchanged     `json:"kept"`
 }
 
 // decodePage reads the observer's answer: a line of JSON, one line for each element
 // with tabs between its fields, then the text. It is not JSON as a whole, since the
 // protocol wraps it in JSON once already and a second layer costs more than the
-// walk over a small page.
-func decodePage(raw string, o *Observation) ([]foreignFrame, error) {
+// walk over a small page. Of a text that k holds in its form before, only what has changed
+// may come.
+func decodePage(raw string, k *kept, o *Observation) ([]foreignFrame, error) {
 	line, rest, ok := strings.Cut(raw, "\n")
 	if !ok {
 		return nil, errors.New("the observer's answer has no head")
@@ -100,7 +102,11 @@ func decodePage(raw string, o *Observation) ([]foreignFrame, error) {
 			return nil, fmt.Errorf("element %d: %w", i, err)
 		}
 	}
-	o.Text = rest
+	text, err := k.take(rest, head.Kept)
+	if err != nil {
+		return nil, err
+	}
+	o.Text = text
 	return head.Foreign, nil
 }
 

@@ -94,7 +94,7 @@ func readFrame(ctx context.Context, w frameWorlds, v View, f foreignFrame, path 
 		return nil, fmt.Errorf("observe frame %s: %w", f.Bid, err)
 	}
 	var inner Observation
-	frames, err := decodePage(raw, &inner)
+	frames, err := decodePage(raw, nil, &inner)
 	if err != nil {
 		return nil, fmt.Errorf("observe frame %s: %w", f.Bid, err)
 	}

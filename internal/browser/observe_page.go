@@ -21,6 +21,7 @@ func (b *Browser) Observe(ctx context.Context, v View) (*Observation, error) {
 		return nil, lost(err, "observe")
 	}
 	v.proof = b.cfg.Proof
+	v.kept = p.kept.next(b)
 	o := &Observation{LastAction: b.last.action, LastActionError: b.last.err, VirtualTimeMS: b.virtual - b.start}
 	err = b.look(ctx, p, v, o)
 	switch {
@@ -72,6 +73,7 @@ func (b *Browser) observeAgain(ctx context.Context, gone *page, v View, o *Obser
 	if err != nil {
 		return nil, lost(err, "observe")
 	}
+	v.kept = p.kept.next(b)
 	if err := b.look(ctx, p, v, o); err != nil {
 		return nil, lost(err, "observe")
 	}

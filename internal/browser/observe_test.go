@@ -19,7 +19,7 @@ func TestDecodePage(t *testing.T) {
 		"\t[1] link 'a'",
 	}, "\n")
 	got := Observation{Elements: []Element{{Bid: "left over"}}}
-	if _, err := decodePage(raw, &got); err != nil {
+	if _, err := decodePage(raw, nil, &got); err != nil {
 		t.Fatal(err)
 	}
 	want := Observation{
@@ -47,7 +47,7 @@ func TestDecodePageRefusesWhatItCannotRead(t *testing.T) {
 		"box":             head + "1\tlink\t\t\t\tx\t0\t0\t0\ta\t0\n",
 		"flags":           head + "1\tlink\t\t\t\t0\t0\t0\t0\ta\tx\n",
 	} {
-		if _, err := decodePage(raw, &Observation{}); err == nil {
+		if _, err := decodePage(raw, nil, &Observation{}); err == nil {
 			t.Errorf("%s: want an error", name)
 		}
 	}
@@ -86,7 +86,7 @@ func FuzzDecodePage(f *testing.F) {
 	f.Add(`{"elements":1000000000}` + "\n")
 	f.Fuzz(func(t *testing.T, raw string) {
 		var o Observation
-		if _, err := decodePage(raw, &o); err != nil {
+		if _, err := decodePage(raw, nil, &o); err != nil {
 			return
 		}
 		if _, err := json.Marshal(o); err != nil {

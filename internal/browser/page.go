@@ -57,6 +57,7 @@ type page struct {
 	endless   bool           // requestAnimationFrame never stops here
 	firstDone bool
 	seen      int // the document that Friction was told of
+	kept      kept
 }
 
 // frameContext is our world in a frame that the main frame's world cannot enter.

@@ -83,13 +83,29 @@
 
   const select = (root, list) => list.length ? new Set(root.querySelectorAll(list.join(','))) : new Set();
 
+  // rulesOf gives what was collected from each of the sheets that apply.
+  const rulesOf = (root) => {
+    const out = [];
+    for (const s of root.styleSheets) if (!s.disabled) out.push(ofSheet(s));
+    for (const s of root.adoptedStyleSheets) out.push(ofSheet(s));
+    return out;
+  };
+
+  // lasting says that an unchanged document has the same candidates as before: the rules are
+  // the same, no selector looks at anything but the document, and nothing is animated.
+  const plain = (c) => c.plain ?? (c.plain = ![c.hide, c.dim, c.point, c.scroll].some((l) => l.some((sel) => sel.includes(':'))));
+  const lasting = (root, s) => {
+    if (s.animated || (root.getAnimations && root.getAnimations().length)) return false;
+    const rules = rulesOf(root);
+    return rules.length === s.rules.length && rules.every((c, i) => c === s.rules[i] && plain(c));
+  };
+
   // P.styles.of gives the candidates below a document or shadow root.
   const of = (root) => {
     const hide = [], dim = [], point = [], scroll = [];
-    const take = (s) => { const c = ofSheet(s); hide.push(...c.hide); dim.push(...c.dim); point.push(...c.point); scroll.push(...c.scroll); };
-    for (const s of root.styleSheets) if (!s.disabled) take(s);
-    for (const s of root.adoptedStyleSheets) take(s);
-    const out = {hide: select(root, hide), dim: select(root, dim), point: select(root, point), scroll: select(root, scroll)};
+    const rules = rulesOf(root);
+    for (const c of rules) { hide.push(...c.hide); dim.push(...c.dim); point.push(...c.point); scroll.push(...c.scroll); }
+    const out = {hide: select(root, hide), dim: select(root, dim), point: select(root, point), scroll: select(root, scroll), rules, animated: false};
     for (const el of root.querySelectorAll('[hidden="until-found" i]')) out.hide.add(el);
     for (const el of root.querySelectorAll('[style]')) {
       const text = el.style.cssText;
@@ -100,6 +116,7 @@
     }
     if (root.getAnimations) for (const a of root.getAnimations()) {
       if (a.effect && a.effect.target) { out.hide.add(a.effect.target); out.dim.add(a.effect.target); }
+      out.animated = true;
     }
     return out;
   };
@@ -174,5 +191,5 @@
     return cs.fontSize === '0px' ? 2 : 0;
   };
 
-  P.styles = {of, test, parentOf};
+  P.styles = {of, lasting, test, parentOf};
 })();

@@ -70,7 +70,8 @@
     if (!rec.value && el.placeholder && el.placeholder !== rec.name) rec.attrs += ', placeholder=' + P.text.quote(P.names.tidy(el.placeholder));
   };
 
-  const select = (rec, el) => {
+  // choices lists the options of a select. They change only with the document.
+  const choices = (el) => {
     const names = [];
     const n = el.options.length;
     for (let i = 0; i < n && i < maxOptions; i++) {
@@ -78,9 +79,14 @@
       if (o.hidden) continue;
       names.push(P.text.quote(P.names.tidy(o.label)) + (o.disabled ? ' (disabled)' : ''));
     }
+    return ', options=[' + names.join(', ') + (n > maxOptions ? ', … (+' + (n - maxOptions) + ' options)' : '') + ']';
+  };
+
+  const select = (rec, el) => {
+    if (!rec.choices) rec.choices = choices(el);
     rec.value = [...el.selectedOptions].map((o) => P.names.tidy(o.label)).join(', ');
     if (el.multiple) rec.attrs += ', multiple';
-    rec.attrs += ', options=[' + names.join(', ') + (n > maxOptions ? ', … (+' + (n - maxOptions) + ' options)' : '') + ']';
+    rec.attrs += rec.choices;
   };
 
   const native = (rec, el, tag) => {
@@ -152,7 +158,7 @@
   const live = new Set(['input', 'select', 'textarea', 'button', 'progress', 'meter', 'summary', 'dialog', 'video', 'audio']);
   const told = (rec) => rec.attrs + '\n' + rec.value + '\n' + (rec.states ? rec.states.join() : '');
   const stateOf = (q) => {
-    const rec = {role: q.role, name: q.name, value: '', attrs: '', states: null};
+    const rec = {role: q.role, name: q.name, value: '', attrs: '', states: null, choices: q.choices};
     state(rec, q.el, q.el.localName, q.aria, false);
     return told(rec);
   };

@@ -122,7 +122,7 @@
       if (!root) return;
       let first = root;
       if (root.localName === 'frameset') first = root.firstChild;
-      const style = S.of(d);
+      const style = d === document && this.cells ? this.cells.candidates(d) : S.of(d);
       if (d === document) {
         this.top = style;
         if (this.cells) this.cells.style(style);
@@ -211,7 +211,7 @@
       this.run = '';
       if (!s) return;
       this.size += s.length + 16;
-      this.add({el: null, role: 'StaticText', name: s, value: '', attrs: this.runMark ? ', hidden_from_ax' : '', up: this.runRec, drop: false, d: 0, list: null, mark: this.runMark, index: this.recs.length, nameThen: '', dropThen: false, outer: false, frame: null});
+      this.add({el: null, role: 'StaticText', name: s, value: '', attrs: this.runMark ? ', hidden_from_ax' : '', up: this.runRec, drop: false, d: 0, list: null, mark: this.runMark, index: this.recs.length, nameThen: '', dropThen: false, outer: false, frame: null, said: null, choices: ''});
     }
 
     add(rec) {
@@ -324,11 +324,12 @@
       const rec = {
         el, role, tag, name, given, fromContent: fromContent && !given, value: '', attrs: '', up: up.rec, drop: false, d: 0, list: null,
         states: null, frame: up.frame, clickable: x.clickable, mark: false, index: this.recs.length, nameThen: '', dropThen: false, outer: false,
+        said: null, choices: '',
       };
       const of = x.label && x.label.stands ? x.label.control : el;
       F.state(rec, of, of.localName, of !== el || (at & ARIA) !== 0, x.editor);
       if (x.editor) this.spoils++;
-      if (F.live.has(of.localName)) this.asked(F.stateOf, {el: of, role, name, aria: of !== el || (at & ARIA) !== 0}, F.told(rec));
+      if (F.live.has(of.localName)) this.asked(F.stateOf, {el: of, role, name, aria: of !== el || (at & ARIA) !== 0, choices: rec.choices}, F.told(rec));
       if (el === this.active) F.add(rec, 'focused');
       if (x.clickable) F.add(rec, 'clickable');
       if (x.scroller) rec.attrs += ', scrolled=' + quote(x.scroller);
@@ -467,20 +468,22 @@
   };
 
   // P.observe reads the page. Options: max (bytes of text), elements (boxes wanted too),
-  // proof (it is made again with nothing taken from the last one, and must be the same).
+  // proof (it is made again with nothing taken from the last one, and must be the same), now
+  // (a name for this answer) and have (that of the last answer which the driver has kept).
   // In a frame that the main frame's world cannot enter, also: prefix (the frame's bids),
   // depth (of its lines), x and y (where it lies on the screen) and clip (what can be seen
   // of it). The answer is one string, so that the protocol has to escape it only once: a line
-  // of JSON, then a line for each element with tabs between its fields, then the text.
+  // of JSON, then a line for each element with tabs between its fields, then the text, or of it
+  // what has changed since the answer that the driver has.
   P.observe = (opts) => {
     if (opts.prefix) P.registry.enter(opts.prefix);
     const max = opts.max || 262144;
-    const text = P.lines.render(walk(max, false), opts);
+    const page = P.lines.render(walk(max, false), opts);
     if (opts.proof) {
-      const full = P.lines.render(walk(max, true), opts);
+      const text = P.lines.whole(page), full = P.lines.whole(P.lines.render(walk(max, true), opts));
       if (full !== text) throw new Error('the observation is stale: ' + JSON.stringify([text, full]));
     }
-    return text;
+    return P.lines.answer(page, opts);
   };
 
   // P.listed are the elements that an observation shows with a role, and their names.

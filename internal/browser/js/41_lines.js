@@ -91,6 +91,21 @@
     if (header && texts.length) rec.attrs += ', header';
   };
 
+  // said is the line of a record. One that comes from a cell has it from the last look.
+  const said = (r) => {
+    const l = r.said;
+    if (l !== null && l.d === r.d && l.name === r.name && l.value === r.value && l.attrs === r.attrs) return l.text;
+    let s = '\t'.repeat(Math.min(r.d, 40));
+    if (r.el) {
+      r.bid = P.bid(r.el);
+      s += '[' + r.bid + '] ';
+    }
+    s += r.role + ' ' + P.text.quote(r.name) + (r.value ? ' value=' + P.text.quote(r.value) : '') + r.attrs;
+    if (s.includes('\n')) s = s.replaceAll('\n', '\\n'); // of an attribute: no page writes lines of its own
+    r.said = {d: r.d, name: r.name, value: r.value, attrs: r.attrs, text: s};
+    return s;
+  };
+
   // write makes the lines, names them with bids in document order, and keeps the records
   // that got one.
   const write = (w, max, depth) => {
@@ -99,14 +114,11 @@
     for (const r of w.recs) {
       if (r.drop) { r.d = r.up ? r.up.d : depth - 1; continue; }
       r.d = r.up ? r.up.d + 1 : depth;
-      let s = '\t'.repeat(Math.min(r.d, 40));
       if (r.el) {
-        r.bid = P.registry.ids.get(r.el) ?? P.bid(r.el);
-        s += '[' + r.bid + '] ';
         r.line = lines.length;
         kept.push(r);
       }
-      s += r.role + ' ' + P.text.quote(r.name) + (r.value ? ' value=' + P.text.quote(r.value) : '') + r.attrs;
+      const s = said(r);
       size += s.length + 1;
       if (size > max) {
         w.cut = w.cut || 'size';
@@ -194,14 +206,43 @@
     const focused = a && a !== document.body && a !== document.documentElement && (!inner || document.hasFocus()) ? P.bid(a) : '';
     const rows = opts.elements ? table(kept) : [];
     const others = foreign(kept);
-    let text = (inner ? '' : 'RootWebArea ' + P.text.quote(title) + (focused ? '' : ', focused') + '\n') + lines.join('\n');
-    text = clean(text);
-    const fitted = fit(text, w.max);
-    if (fitted !== text) w.cut = w.cut || 'size';
-    const tail = (w.cut ? '\n' + cutLine[w.cut](w.max) : '') + (scroll && !inner ? '\n' + scroll : '');
-    const head = JSON.stringify({url: location.href, title, focused, truncated: w.cut !== '', elements: rows.length, foreign: others.length ? others : undefined});
-    return head + '\n' + (rows.length ? clean(rows.join('\n')) + '\n' : '') + fitted + tail;
+    if (!inner && !lines.length) lines.push('');
+    if (!inner) lines.unshift('RootWebArea ' + P.text.quote(title) + (focused ? '' : ', focused'));
+    const page = {head: null, rows, lines, text: null};
+    if (w.cut || lines.reduce((n, l) => n + l.length + 1, 0) * 3 > w.max) {
+      const text = clean(lines.join('\n'));
+      page.text = fit(text, w.max);
+      if (page.text !== text) w.cut = w.cut || 'size';
+      page.text += (w.cut ? '\n' + cutLine[w.cut](w.max) : '') + (scroll && !inner ? '\n' + scroll : '');
+    } else if (scroll && !inner) lines.push(scroll);
+    page.head = {url: location.href, title, focused, truncated: w.cut !== '', elements: rows.length, foreign: others.length ? others : undefined};
+    return page;
   };
 
-  P.lines = {settle, render};
+  const joined = (page, text) => JSON.stringify(page.head) + '\n' + (page.rows.length ? clean(page.rows.join('\n')) + '\n' : '') + text;
+
+  // whole is a page in full.
+  const whole = (page) => joined(page, page.text ?? clean(page.lines.join('\n')));
+
+  // last is what the driver was told last: most pages change little from look to look, and
+  // on the way to the driver a text is copied, encoded and decoded many times.
+  let last = {name: 0, lines: []};
+
+  // answer is a page in full, or, when the driver has kept the answer before this, only the
+  // lines that have changed, and how many at both ends have not.
+  const answer = (page, opts) => {
+    if (!opts.now) return whole(page);
+    const {lines} = page, before = last;
+    last = {name: page.text === null ? opts.now : 0, lines};
+    if (!last.name || !before.name || before.name !== opts.have) return whole(page);
+    const old = before.lines;
+    const most = Math.min(lines.length, old.length);
+    let top = 0, end = 0;
+    while (top < most && lines[top] === old[top]) top++;
+    while (end < most - top && lines[lines.length - 1 - end] === old[old.length - 1 - end]) end++;
+    page.head.kept = {top, end, lines: lines.length};
+    return joined(page, clean(lines.slice(top, lines.length - end).join('\n')));
+  };
+
+  P.lines = {settle, render, whole, answer};
 })();

@@ -20,11 +20,13 @@
   let active = null;       // element with the focus
   let groups = null;       // the candidates of 37_styles.js, as lists
   let used = [];           // elements of the cells of this walk, in order
+  let still = false;       // the document has not changed since groups were made
 
   const reset = () => {
     cells.clear();
     if (watching) observer.disconnect();
     watching = false;
+    still = false;
   };
 
   // forget drops the cell that a node lies in.
@@ -35,6 +37,7 @@
   const inserted = (n) => { for (const el of cells.keys()) if (n.contains(el)) cells.delete(el); };
 
   const changed = (records) => {
+    if (records.length) still = false;
     let n = records.length;
     for (const r of records) n += r.addedNodes.length;
     if (n > most) { reset(); return; }
@@ -73,11 +76,15 @@
     return true;
   };
 
+  // candidates are those of 37_styles.js, made anew only if they can have changed.
+  const candidates = (d) => still && groups && P.styles.lasting(d, groups) ? groups : P.styles.of(d);
+
   // style takes the candidates of this walk: a cell that one has come to or gone from is
   // not what it was.
   const style = (s) => {
     P.cells.hide = s.hide;
-    if (groups) {
+    still = true;
+    if (groups && groups !== s) {
       for (const k of ['hide', 'dim', 'point', 'scroll']) {
         if (!differs(s[k], groups[k])) continue;
         for (const el of s[k].symmetricDifference(groups[k])) forget(el);
@@ -142,7 +149,7 @@
   };
 
   P.cells = {
-    begin, style, end, store, replay, hide: null,
+    begin, candidates, style, end, store, replay, hide: null,
     relabel: (el) => F.written(F.label(el, P.cells.hide)),
   };
 })();
