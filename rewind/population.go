@@ -63,7 +63,7 @@ func (st *processState) thread(tid int) *thread {
 // endUnknown kills processes that were made since, waits until they are dead and has their parents fetch them.
 func (w *rewinder) endUnknown() error {
 	t := w.t
-	if t.opt.OwnNamespace && lastPid() == t.lastPid && t.base == w.s && !t.tainted {
+	if t.opt.OwnNamespace && lastPid() == t.lastPid && !t.tainted && w.s.knowsAll(t.base) {
 		return nil // nothing was made since, neither process nor thread
 	}
 	type orphan struct{ pid, parent int }
@@ -112,6 +112,19 @@ func (w *rewinder) endUnknown() error {
 	}
 	t.live = slices.DeleteFunc(t.live, func(p *process) bool { return !known(p.pid) })
 	return nil
+}
+
+// knowsAll says whether a snapshot has every process that another one has.
+func (s *Snapshot) knowsAll(base *Snapshot) bool {
+	if base == nil {
+		return false
+	}
+	for _, st := range base.procs {
+		if s.process(st.pid) == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // forgetProcess drops the record of a process that has ended, unless a snapshot still needs its saved pages.
