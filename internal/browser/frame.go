@@ -9,6 +9,7 @@ import (
 	"image"
 	_ "image/jpeg" // to read the size of screenshots
 	_ "image/png"
+	"time"
 
 	"github.com/pommelgym/pommel/internal/cdp"
 )
@@ -80,32 +81,51 @@ func (p *page) screenshot(ctx context.Context, format string) (*Image, error) {
 		format = "png"
 	}
 	p.b.stats.Screenshots++
-	shot := json.RawMessage(fmt.Sprintf(`{"screenshot":{"format":%q,"optimizeForSpeed":true}}`, format))
-	// The first picture of a tab may come back empty: nothing was drawn before it.
-	for range 3 {
-		raw, err := p.await(ctx, p.s.Send("HeadlessExperimental.beginFrame", shot))
-		if err != nil && !refused(err) {
-			return nil, err
+	until, cancel := context.WithTimeout(ctx, p.b.cfg.NavigationCap)
+	defer cancel()
+	for {
+		data, why := p.shoot(until, format)
+		switch {
+		case len(data) > 0:
+			return p.image(format, data)
+		case why != nil && !refused(why):
+			return nil, why
 		}
-		var v struct {
-			ScreenshotData []byte `json:"screenshotData"`
+		// The first picture of a tab may come back empty: nothing was drawn before it. While
+		// another frame is under way a picture is refused.
+		pause := time.NewTimer(hop)
+		select {
+		case <-pause.C:
+		case <-until.Done():
+			pause.Stop()
+			return nil, fmt.Errorf("the browser drew nothing: %w", errors.Join(why, context.Cause(until)))
 		}
-		if err == nil {
-			if err := json.Unmarshal(raw, &v); err != nil {
-				return nil, fmt.Errorf("decode screenshot: %w", err)
-			}
-		}
-		if len(v.ScreenshotData) == 0 {
-			continue
-		}
-		size, _, err := image.DecodeConfig(bytes.NewReader(v.ScreenshotData))
-		if err != nil {
-			return nil, fmt.Errorf("read screenshot: %w", err)
-		}
-		return &Image{
-			Format: format, Width: size.Width, Height: size.Height,
-			Scale: float64(size.Width) / float64(p.b.cfg.Width), Data: v.ScreenshotData,
-		}, nil
 	}
-	return nil, errors.New("the browser drew nothing")
+}
+
+// shoot makes a frame and takes its picture.
+func (p *page) shoot(ctx context.Context, format string) ([]byte, error) {
+	shot := json.RawMessage(fmt.Sprintf(`{"screenshot":{"format":%q,"optimizeForSpeed":true}}`, format))
+	raw, err := p.await(ctx, p.s.Send("HeadlessExperimental.beginFrame", shot))
+	if err != nil {
+		return nil, err
+	}
+	var v struct {
+		ScreenshotData []byte `json:"screenshotData"`
+	}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("decode screenshot: %w", err)
+	}
+	return v.ScreenshotData, nil
+}
+
+func (p *page) image(format string, data []byte) (*Image, error) {
+	size, _, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("read screenshot: %w", err)
+	}
+	return &Image{
+		Format: format, Width: size.Width, Height: size.Height,
+		Scale: float64(size.Width) / float64(p.b.cfg.Width), Data: data,
+	}, nil
 }
