@@ -81,3 +81,47 @@ func TestMachineAfterHostileRoot(t *testing.T) {
 
 // rounds is how often each is done; a long test does it often.
 func rounds() int { return 1 }
+
+// Checkpoints are of the guest too: its rows and its clock.
+func TestMachineCheckpoint(t *testing.T) {
+	t.Parallel()
+	r := startMachine(t, worldtest.MiniImage(t))
+	lap := time.Now()
+	note := func(what string) {
+		t.Logf("%8.1f ms %s", float64(time.Since(lap).Microseconds())/1000, what)
+		lap = time.Now()
+	}
+	ctx := testContext(t)
+	must(t, r.w.BeginEpisode(ctx, r.w.Image().Spec.Clock, 7))
+	note("begin")
+	first := r.begin(7, r.w.Image().Spec.Browser.StartURL)
+	note("first page")
+	c, err := r.w.Checkpoint(ctx)
+	must(t, err)
+	note("checkpoint")
+	rows, now := r.fingerprint(), r.w.Now()
+	for i := range 3 {
+		lap = time.Now()
+		r.do(`click(selector="text=Add")`)
+		note("click")
+		must(t, r.w.Advance(now.Add(time.Duration(i+1)*time.Hour)))
+		note("advance")
+		if r.fingerprint() == rows {
+			t.Fatal("a click changes no row: the test proves nothing")
+		}
+		note("rows")
+		report, err := r.w.Restore(ctx, c)
+		must(t, err)
+		note("restore")
+		t.Log(report.Split)
+		if got := r.observe(browser.View{Elements: true}); !same(got, first) {
+			t.Fatalf("the page is\n%+v\nwant\n%+v", got, first)
+		}
+		if got := r.fingerprint(); got != rows || !r.w.Now().Equal(now) {
+			t.Fatalf("at %v the rows are\n%s\nat %v they were\n%s", r.w.Now(), got, now, rows)
+		}
+	}
+	lap = time.Now()
+	r.reset("a checkpoint")
+	note("reset")
+}
