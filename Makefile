@@ -12,7 +12,7 @@ GOTEST  ?= go test -timeout 12m
 
 export CGO_ENABLED := 0
 
-.PHONY: help setup build demo test test-go test-python test-peers examples bench experiment soak lint gen install clean
+.PHONY: screenshots help setup build demo test test-go test-python test-peers examples bench experiment soak lint gen install clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench: setup build ## measure step, reset and throughput on world shop
 
 experiment: setup build ## train policies with and without perturbations, compare them, write docs/experiments/resilience.md
 	@$(BIN) experiment --world shop --out .tmp/experiment --report docs/experiments/resilience.md
+
+screenshots: setup build ## play episodes and a training, and take the pictures of docs/img
+	@scripts/screenshots
 
 soak: setup build ## long runs: 10,000 resets with random actions, episodes, leak and drift checks
 	@$(BIN) soak --world shop --resets 10000 --actions 10

@@ -129,5 +129,5 @@ window.addEventListener("hashchange", route);
 theme(false);
 api.server().then((server) => {
   app.server = server;
-  put(document.getElementById("about"), server.live ? `${server.world_title || server.world} · ${server.driver}` : "records only", ` · ${server.version}`);
+  put(document.getElementById("about"), server.live ? h("span", {title: server.world_title}, `world ${server.world}, driver ${server.driver}`) : "records only", ` · ${server.version}`);
 }).catch((e) => app.trouble(e)).finally(route);

@@ -20,14 +20,13 @@ export function ticks(low, high, n = 5) {
 export function lines(series, o) {
   const all = series.flatMap((l) => l.points), xs = all.map((p) => p[0]), ys = all.map((p) => p[1]);
   if (!all.length) return h("figure", {class: "chart"}, h("figcaption", {}, o.title), h("p", {class: "empty"}, "No points yet."));
-  const x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 1), y0 = o.low ?? Math.min(...ys), y1 = o.high ?? Math.max(...ys, y0 + 1e-9);
+  const x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 1), y0 = o.low ?? Math.min(...ys), most = Math.max(...ys), y1 = o.high ?? (most > y0 ? most : y0 + 1);
   const x = (v) => left + ((v - x0) / (x1 - x0)) * (width - left - right), y = (v) => height - bottom - ((v - y0) / (y1 - y0 || 1)) * (height - top - bottom);
   const fmt = o.format ?? ((v) => String(Number(v.toPrecision(3))));
   const reader = s("g", {class: "reader"}), legend = h("div", {class: "legend", "aria-live": "polite"});
   const svg = s("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: "0", "aria-label": `${o.title}, ${series.map((l) => l.name).join(", ")}`},
     ticks(y0, y1).map((v) => [s("path", {class: "grid", d: `M${left},${y(v)}H${width - right}`}), s("text", {class: "axis-y", x: left - 6, y: y(v) + 4}, fmt(v))]),
     ticks(x0, x1).map((v) => s("text", {class: "axis-x", x: x(v), y: height - 10}, String(v))),
-    s("text", {class: "axis-x name", x: width - right, y: height - 10}, ""),
     series.map((l, i) => s("path", {class: `series c${i % 6}`, d: l.points.map((p, k) => `${k ? "L" : "M"}${x(p[0]).toFixed(1)},${y(p[1]).toFixed(1)}`).join("")})),
     reader);
   const grid = [...new Set(xs)].sort((a, b) => a - b);
@@ -86,5 +85,5 @@ export function bars(hist, o) {
       shown.map((n, i) => s("g", {}, s("title", {}, `up to ${label(first + i)}: ${n}`),
         s("rect", {class: "column", x: left + i * w + 1, y: height - bottom - high(n), width: Math.max(1, w - 2), height: high(n), rx: 2}),
         n > 0 && s("text", {class: "axis-x", x: left + (i + 0.5) * w, y: height - bottom - high(n) - 4 < 10 ? 10 : height - bottom - high(n) - 4}, n),
-        s("text", {class: "axis-x", x: left + (i + 1) * w, y: height - 10}, label(first + i))))));
+        s("text", {class: "axis-x", x: Math.min(width - 22, left + (i + 1) * w), y: height - 10}, label(first + i))))));
 }

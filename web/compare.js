@@ -53,7 +53,7 @@ function side(player, view, last, go, how) {
   return h("div", {class: "half"},
     panes.verdict(film, last),
     timeline(film, player.turned, Math.min(view.at, film.rows.length - 1), go),
-    h("p", {class: "at" + (how ? " differs" : "")}, h("span", {class: "quiet"}, ended ? "ended at step " : "step "), row.step, " ", panes.call(row.action), row.error && h("span", {class: "bad-text"}, " ✗ " + row.error.kind)),
+    h("p", {class: "at" + (how ? " differs" : "")}, h("span", {class: "quiet"}, ended ? "ended at step " : "step "), row.step, " ", panes.call(row.action), row.target && h("span", {class: "quiet"}, " " + row.target), row.error && h("span", {class: "bad-text"}, " ✗ " + row.error.kind)),
     panes.stageChips(row.stages),
     panes.page(film, row, player.known(player.at), player.known(player.at - 1), view.mode, view.onlyNew),
     panes.judge(row, player.known(player.at)),

@@ -44,6 +44,11 @@ export function put(el, ...children) {
   return el;
 }
 
+/** heads are the column heads of a table; "#" before a name is for columns of numbers. */
+export function heads(...names) {
+  return h("thead", {}, h("tr", {}, names.map((n) => h("th", {scope: "col", class: n.startsWith("#") ? "num" : undefined}, n.replace("#", "")))));
+}
+
 /** say tells it to people who do not see the page. */
 export function say(text) {
   document.getElementById("say").textContent = text;

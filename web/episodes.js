@@ -1,6 +1,6 @@
 // The recorded episodes.
 
-import {h, put} from "./dom.js";
+import {h, heads, put} from "./dom.js";
 import * as api from "./api.js";
 import {ago, count, cut, ms, percent, reward} from "./format.js";
 import {badge} from "./panes.js";
@@ -104,12 +104,12 @@ function drawRows(view) {
     h("td", {}, badge(e)),
     h("td", {class: "ask"}, h("a", {class: "ask", href: "#/episode/" + encodeURIComponent(e.id)}, cut(e.instruction || e.task, 110))),
     h("td", {class: "short"}, e.task), h("td", {class: "num"}, e.seed), h("td", {class: "num"}, reward(e.reward)), h("td", {class: "num"}, e.steps),
-    h("td", {class: "quiet"}, e.profile || ""), h("td", {class: "quiet"}, e.client || ""),
+    h("td", {class: "quiet short"}, cut(e.profile ?? "", 24)), h("td", {class: "quiet short"}, cut(e.client ?? "", 24)),
     h("td", {class: "quiet num"}, e.ended ? ms(Date.parse(e.ended) - Date.parse(e.started)) : ""), h("td", {class: "quiet short"}, ago(e.started)),
     h("td", {}, h("button", {type: "button", class: "plain", "aria-pressed": String(e.id === view.left), onclick: (ev) => { ev.stopPropagation(); mark(view, e.id); }},
       e.id === view.left ? "marked" : view.left ? "with this" : "compare")));
   put(view.parts.rows, h("table", {class: "list"},
-    h("thead", {}, h("tr", {}, ["Outcome", "Instruction", "Task", "Seed", "Reward", "Steps", "Profile", "Client", "Took", "Began", ""].map((t) => h("th", {scope: "col"}, t)))),
+    heads("Outcome", "Instruction", "Task", "#Seed", "#Reward", "#Steps", "Profile", "Client", "#Took", "Began", ""),
     h("tbody", {}, l.episodes.map(line))),
   h("p", {class: "pager"},
     h("button", {type: "button", disabled: view.from === 0, onclick: () => page(view, -size)}, "Newer (p)"),

@@ -1,6 +1,6 @@
 // How the worlds and the server do.
 
-import {h, put} from "./dom.js";
+import {h, heads, put} from "./dom.js";
 import * as api from "./api.js";
 import {bars, quantile} from "./chart.js";
 import {bytes, count, ms} from "./format.js";
@@ -65,27 +65,27 @@ function parts(now) {
   if (!l.total.n) return null;
   const line = (name, q) => h("tr", {}, h("td", {}, name), [q.p50, q.p90, q.p99, q.max].map((v) => h("td", {class: "num"}, ms(v))), h("td", {}, h("meter", {min: 0, max: l.total.p50 || 1, value: q.p50, "aria-label": "share of the median step"})));
   return h("section", {}, h("h2", {}, `Where the last ${l.total.n} steps spent their time`), h("table", {class: "list narrow"},
-    h("thead", {}, h("tr", {}, ["Part", "p50", "p90", "p99", "Most", "Share"].map((t) => h("th", {scope: "col"}, t)))),
+    heads("Part", "#p50", "#p90", "#p99", "#Most", "Share"),
     h("tbody", {}, line("act and settle", l.act), line("observe", l.observe), line("judge", l.judge), line("whole step", l.total))),
   h("p", {class: "quiet"}, "Observing and judging happen at the same time."));
 }
 
 function slow(l) {
   if (!l.slowest.length) return h("p", {class: "empty"}, "No steps yet.");
-  return h("table", {class: "list"}, h("thead", {}, h("tr", {}, ["Took", "Act", "Observe", "Judge", "Action", "Page", ""].map((t) => h("th", {scope: "col"}, t)))),
+  return h("table", {class: "list"}, heads("#Took", "#Act", "#Observe", "#Judge", "Action", "Page", ""),
     h("tbody", {}, l.slowest.map((t) => h("tr", {}, h("td", {class: "num"}, h("b", {}, ms(t.timing.total_ms))), [t.timing.act_ms, t.timing.observe_ms, t.timing.judge_ms].map((v) => h("td", {class: "num quiet"}, ms(v))),
       h("td", {}, call(t.action)), h("td", {class: "quiet"}, t.url), h("td", {}, h("a", {href: `#/episode/${encodeURIComponent(t.episode)}?step=${t.index}`}, "open"))))));
 }
 
 function errors(failed) {
-  return h("section", {}, h("h2", {}, "Refused and failed calls"), h("table", {class: "list narrow"}, h("thead", {}, h("tr", {}, ["Surface", "Call", "Kind", "Times"].map((t) => h("th", {scope: "col"}, t)))),
+  return h("section", {}, h("h2", {}, "Refused and failed calls"), h("table", {class: "list narrow"}, heads("Surface", "Call", "Kind", "#Times"),
     h("tbody", {}, failed.map((c) => h("tr", {}, h("td", {}, c.labels.surface), h("td", {}, c.labels.call), h("td", {class: ["internal", "world_lost"].includes(c.labels.kind) ? "bad-text" : ""}, c.labels.kind), h("td", {class: "num"}, count(c.count)))))));
 }
 
 function leases(list) {
   if (!list.length) return h("p", {class: "empty"}, "No episode is held.");
   const sorted = [...list].sort((a, b) => a.left_ms - b.left_ms);
-  return h("table", {class: "list narrow"}, h("thead", {}, h("tr", {}, ["Task", "Client", "State", "Left", "Lease", ""].map((t) => h("th", {scope: "col"}, t)))),
+  return h("table", {class: "list narrow"}, heads("Task", "Client", "State", "#Left", "#Lease", ""),
     h("tbody", {}, sorted.map((l) => h("tr", {}, h("td", {}, l.task), h("td", {class: "quiet"}, l.client ?? ""), h("td", {}, l.busy ? "in a call" : "waits for its caller"), h("td", {class: "num" + (l.left_ms < l.lease_ms / 4 ? " warn-text" : "")}, ms(l.left_ms)),
       h("td", {class: "num quiet"}, ms(l.lease_ms)), h("td", {}, h("a", {href: "#/episode/" + encodeURIComponent(l.episode)}, "open"))))));
 }

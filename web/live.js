@@ -54,7 +54,7 @@ function card(view, e, i) {
       h("a", {class: "ask", href: open, "data-focus": "a" + e.id}, e.instruction || e.task),
       h("p", {class: "facts"}, `${e.task} · seed ${e.seed}${e.profile ? " · " + e.profile : ""}${e.client ? " · " + e.client : ""}`),
       h("p", {class: "now" + (e.doing ? " doing" : "")}, e.doing ? [h("span", {class: "pulse", "aria-hidden": "true"}), call(e.doing), h("span", {class: "quiet"}, " " + ms(e.doing_ms))]
-        : e.last ? [call(e.last.action), e.last.error && h("span", {class: "bad-text"}, " ✗ " + e.last.error.kind)] : "starting"),
+        : e.last ? [call(e.last.action), e.last.target && h("span", {class: "quiet"}, " " + cut(e.last.target, 50)), e.last.error && h("span", {class: "bad-text"}, " ✗ " + e.last.error.kind)] : "starting"),
       h("p", {class: "quiet where"}, e.last ? `${cut(e.last.title, 40)} · ${cut(e.last.url, 60)}` : ""),
       stageChips(e.last?.stages),
       h("div", {class: "meters"},

@@ -72,6 +72,7 @@ function stepLine(row, turned, current, pick) {
   },
   h("span", {class: "number"}, row.step),
   h("span", {class: "what"}, call(row.action),
+    row.target && h("span", {class: "line quiet"}, row.target),
     row.error && h("span", {class: "line bad-text"}, `✗ ${row.error.kind}: ${cut(row.error.message ?? "", 140)}`),
     turned.map((st) => h("span", {class: "line " + (st.holds ? "good-text" : "bad-text")}, `${st.holds ? "✓" : "↓"} ${st.name}${st.holds ? "" : " no longer holds"}`)),
     row.perturbations?.length ? h("span", {class: "line warn-text"}, "⚡ " + [...new Set(row.perturbations.map((p) => p.kind))].join(", ")) : null,

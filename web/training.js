@@ -1,11 +1,13 @@
 // Curves of trainings, one or several.
 
-import {h, put} from "./dom.js";
+import {h, heads, put} from "./dom.js";
 import * as api from "./api.js";
 import {lines} from "./chart.js";
 import {ago, count, ms, percent} from "./format.js";
 
 export const title = "Training";
+
+const every = 3000;
 
 export async function open(root, params, app) {
   const {trainings} = await api.trainings();
@@ -16,9 +18,21 @@ export async function open(root, params, app) {
     return {close() {}, keys: {}};
   }
   await draw(view);
-  const move = (by) => { view.at = Math.max(0, Math.min(trainings.length - 1, view.at + by)); draw(view); };
-  const toggle = () => choose(view, trainings[view.at].name);
-  return {close() {}, keys: {j: ["Next training", () => move(1)], k: ["Training before", () => move(-1)], Enter: ["Show it, or not", toggle], u: ["Read the files again", () => { view.runs.clear(); draw(view); }]}};
+  const move = (by) => { view.at = Math.max(0, Math.min(view.trainings.length - 1, view.at + by)); draw(view); };
+  const toggle = () => choose(view, view.trainings[view.at].name);
+  const timer = setInterval(() => refresh(view).catch((e) => app.trouble(e)), every);
+  return {close: () => clearInterval(timer), keys: {j: ["Next training", () => move(1)], k: ["Training before", () => move(-1)], Enter: ["Show it, or not", toggle], u: ["Read the files again", () => { view.runs.clear(); draw(view); }]}};
+}
+
+// refresh reads again what has been written since: a training that runs writes after each update.
+async function refresh(view) {
+  if (document.hidden) return;
+  const {trainings} = await api.trainings();
+  const changed = trainings.filter((t) => t.when !== view.trainings.find((old) => old.name === t.name)?.when);
+  if (!changed.length) return;
+  view.trainings = trainings;
+  for (const t of changed) view.runs.delete(t.name);
+  await draw(view);
 }
 
 function choose(view, name) {
@@ -43,17 +57,17 @@ async function draw(view) {
 }
 
 function table(view) {
-  return h("table", {class: "list"}, h("thead", {}, h("tr", {}, ["Shown", "Training", "World", "Profile", "Seed", "Steps", "Episodes", "Took", "Before", "After", "When"].map((t) => h("th", {scope: "col"}, t)))),
+  return h("table", {class: "list"}, heads("Shown", "Training", "World", "Profile", "#Seed", "#Steps", "#Episodes", "#Took", "#Before", "#After", "When"),
     h("tbody", {}, view.trainings.map((t, i) => h("tr", {class: i === view.at ? "current" : "", onclick: () => choose(view, t.name)},
       h("td", {}, h("input", {type: "checkbox", checked: view.chosen.includes(t.name), "aria-label": "Show " + t.name, onclick: (e) => e.stopPropagation(), onchange: () => choose(view, t.name)})),
       h("td", {}, t.name), h("td", {}, t.world), h("td", {class: "quiet"}, t.profile), h("td", {class: "num"}, t.seed), h("td", {class: "num"}, count(t.steps)), h("td", {class: "num"}, count(t.episodes)),
-      h("td", {class: "num quiet"}, ms(1000 * t.seconds)), h("td", {class: "num"}, percent(t.success_start, 1)), h("td", {class: "num"}, percent(t.success_end, 1)), h("td", {class: "quiet"}, ago(t.when))))));
+      h("td", {class: "num quiet"}, ms(1000 * t.seconds)), h("td", {class: "num"}, t.evaluation_start ? percent(t.success_start, 1) : "–"), h("td", {class: "num"}, t.evaluation_end ? percent(t.success_end, 1) : "–"), h("td", {class: "quiet"}, ago(t.when))))));
 }
 
 function byTask(run) {
   const tasks = run.by_task ?? [];
   return h("section", {}, h("h2", {}, `Tasks of ${run.name}`), h("table", {class: "list"},
-    h("thead", {}, h("tr", {}, ["Task", "Difficulty", "Episodes", "Hints", "In training", "Of late", "Before", "After"].map((t) => h("th", {scope: "col"}, t)))),
+    heads("Task", "Difficulty", "#Episodes", "#Hints", "#In training", "#Of late", "#Before", "#After"),
     h("tbody", {}, tasks.map((t) => h("tr", {}, h("td", {}, t.task), h("td", {class: "quiet"}, t.difficulty), h("td", {class: "num"}, t.episodes), h("td", {class: "num"}, t.hints), h("td", {class: "num"}, percent(t.success, t.episodes)),
       h("td", {class: "num"}, percent(t.recent, 1)), h("td", {class: "num"}, run.evaluation_start ? percent(t.success_start, 1) : "–"),
       h("td", {class: "num"}, run.evaluation_end ? [h("meter", {min: 0, max: 1, value: t.success_end, "aria-hidden": "true"}), " ", percent(t.success_end, 1)] : "–"))))));

@@ -60,6 +60,7 @@ type runCmd struct {
 	Episodes int     `default:"20" help:"How many episodes; tasks take turns."`
 	Parallel int     `default:"1" help:"How many worlds run at the same time."`
 	Seed     int64   `default:"0" help:"Seed of the first episode; each next one adds 1."`
+	Screens  string  `enum:",png,jpeg" default:"" help:"Record a picture of each step for the dashboard: png or jpeg."`
 	Profile  string  `default:"" help:"Perturbations: calm, mild, rough, hostile, heldout or a .yaml file; @0.5 or @40% behind it sets the strength."`
 	Expect   float64 `name:"expect-success" default:"0" help:"Exit with 1 if the success rate is lower (0..1)."`
 }
@@ -86,7 +87,7 @@ func (c *runCmd) Run(ctx context.Context, s *State) error {
 		return err
 	}
 	sum, err := s.rollout(ctx, g, c.Agent, rollout.Config{
-		Agent: c.Agent, Tasks: tasks, Episodes: c.Episodes, Parallel: c.Parallel, Seed: c.Seed, Profile: c.Profile,
+		Agent: c.Agent, Tasks: tasks, Episodes: c.Episodes, Parallel: c.Parallel, Seed: c.Seed, Profile: c.Profile, Screenshot: c.Screens,
 	})
 	if err != nil {
 		return err

@@ -10,8 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel"
+
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/server"
+	"github.com/pommelgym/pommel/internal/server/spans"
 	"github.com/pommelgym/pommel/internal/version"
 )
 
@@ -101,6 +104,11 @@ func (c *serveCmd) Run(ctx context.Context, s *State) error {
 		return err
 	}
 	o.Idle, o.Log, o.Traces, o.NoDashboard = c.Idle, c.logger(s), tracesIn(c.Traces), !c.Dashboard
+	stop, err := c.trace(ctx, s, &o)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	g, err := c.openLogged(ctx, s, c.Worlds, o.Log)
 	if err != nil {
 		return err
@@ -126,6 +134,29 @@ func (c *serveCmd) Run(ctx context.Context, s *State) error {
 			s.say("   dashboard: %s/", address)
 		}
 	})
+}
+
+// spanTime bounds how long the end of a server waits for a collector to take what is left.
+const spanTime = 5 * time.Second
+
+// trace has spans sent where the environment says, if it does.
+func (c *serveCmd) trace(ctx context.Context, s *State, o *server.Options) (stop func(), err error) {
+	if !spans.Enabled(s.Getenv) {
+		return func() {}, nil
+	}
+	p, err := spans.Exporter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Log.Warn("spans were not sent", "error", err) }))
+	o.Tracer = p
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spanTime)
+		defer cancel()
+		if err := p.Shutdown(ctx); err != nil {
+			o.Log.Warn("spans were not sent", "error", err)
+		}
+	}, nil
 }
 
 // logger writes to standard error, for people or for machines.

@@ -79,10 +79,18 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 	}
 	show := newTrainView(s, tasks, c.budget())
 	defer show.end()
-	t, err := train.New(train.Config{
+	var t *train.Trainer
+	watch := show.watch()
+	watch.Update = func(p train.Point) {
+		show.update(p)
+		if err := report.Log(c.Out, t.Outcome()); err != nil {
+			s.say("%v", err)
+		}
+	}
+	t, err = train.New(train.Config{
 		World: g.Describe().World, Profile: c.Profile, Tasks: tasks, Seed: c.Seed, Steps: c.Steps, Time: time.Duration(c.Seconds) * time.Second,
 		Demos: c.Demos, HintAfter: c.HintAfter, Prior: c.Prior, Evaluate: c.Evaluate, Friction: c.friction(), Tuning: train.Default(),
-	}, envs, show.watch())
+	}, envs, watch)
 	if err != nil {
 		return usageError{err}
 	}

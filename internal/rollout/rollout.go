@@ -26,6 +26,8 @@ type Config struct {
 	Seed     int64
 	// Profile names the perturbations; "" is none.
 	Profile string
+	// Screenshot has each step recorded with a picture: png, jpeg, or "" for none.
+	Screenshot string
 	// OnEpisode, if set, is called after each episode, from one goroutine at a time.
 	OnEpisode func(Episode)
 }
@@ -57,11 +59,12 @@ type job struct {
 	task  string
 	seed  int64
 
-	profile string
+	profile    string
+	screenshot string
 }
 
 func (c Config) job(i int) job {
-	return job{index: i, task: c.Tasks[i%len(c.Tasks)].ID, seed: c.Seed + int64(i), profile: c.Profile}
+	return job{index: i, task: c.Tasks[i%len(c.Tasks)].ID, seed: c.Seed + int64(i), profile: c.Profile, screenshot: c.Screenshot}
 }
 
 // Run plays the episodes. It returns an error only when it could not go on; faults of
@@ -118,7 +121,11 @@ func play(ctx context.Context, env *gym.Env, a agent.Agent, j job) (e Episode) {
 			return e
 		}
 	}
-	first, err := env.Reset(ctx, gym.Request{Task: j.task, Seed: j.seed, View: a.View(), Profile: j.profile})
+	view := a.View()
+	if j.screenshot != "" {
+		view.Screenshot = j.screenshot
+	}
+	first, err := env.Reset(ctx, gym.Request{Task: j.task, Seed: j.seed, View: view, Profile: j.profile})
 	if err != nil {
 		e.Lost = fmt.Errorf("reset: %w", err)
 		return e

@@ -20,7 +20,9 @@ func (g gate) Reset(ctx context.Context, r gym.SessionRequest) (*gym.Result, err
 	if g.s.draining.Load() {
 		return nil, wire.ErrShuttingDown
 	}
+	ctx, end := g.s.spans.Reset(ctx, r)
 	res, err := g.Sessions.Reset(ctx, r)
+	end(res, err)
 	if err == nil && g.s.ends.first("start "+res.EpisodeID) {
 		g.s.metrics.Episode("started")
 		g.s.metrics.Part(res.Info.Timing)
@@ -33,7 +35,9 @@ func (g gate) Reset(ctx context.Context, r gym.SessionRequest) (*gym.Result, err
 // Step carries out a step.
 func (g gate) Step(ctx context.Context, id string, n int, action string, view gym.View) (*gym.Result, error) {
 	g.s.dashboard.Book().Doing(id, action)
+	ctx, end := g.s.spans.Step(ctx, id, action)
 	res, err := g.Sessions.Step(ctx, id, n, action, view)
+	end(res, err)
 	g.s.dashboard.Book().Did(id, res, err)
 	switch {
 	case fault.KindOf(err) == fault.WorldLost && g.s.ends.first(id):

@@ -29,6 +29,7 @@ import (
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpcreflect"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/pommelgym/pommel/gen/pommel/v1/pommelv1connect"
 	"github.com/pommelgym/pommel/gym"
@@ -36,6 +37,7 @@ import (
 	"github.com/pommelgym/pommel/internal/server/mcp"
 	"github.com/pommelgym/pommel/internal/server/metrics"
 	"github.com/pommelgym/pommel/internal/server/openenv"
+	"github.com/pommelgym/pommel/internal/server/spans"
 )
 
 const (
@@ -70,6 +72,8 @@ type Options struct {
 	Training []string
 	// NoDashboard leaves the dashboard out.
 	NoDashboard bool
+	// Tracer receives spans of resets and steps. Nil is none.
+	Tracer trace.TracerProvider
 	// Drain is called when the server is told to stop. Until it returns, calls on running
 	// episodes are answered and new episodes are refused. Nil is no wait.
 	Drain func(context.Context) error
@@ -83,6 +87,7 @@ type Server struct {
 	metrics  *metrics.Metrics
 	openenv  *openenv.Handler
 	mcp      *mcp.Server
+	spans    *spans.Spans
 	// dashboard is for people, and for the trainer's side only.
 	dashboard *dashboard.Handler
 	agents    agents
@@ -105,6 +110,7 @@ func New(sessions gym.Sessions, opts Options) *Server {
 		opts:     opts,
 		log:      opts.Log,
 		agents:   newAgents(),
+		spans:    spans.New(opts.Tracer),
 		stopping: make(chan struct{}),
 	}
 	s.sessions = gate{Sessions: sessions, s: s}
@@ -119,7 +125,7 @@ func New(sessions gym.Sessions, opts Options) *Server {
 		Sessions: sessions, Traces: opts.Traces, Training: opts.Training, Metrics: s.metrics.Gatherer(), Stopping: s.stopping, Log: s.log,
 	})
 	s.wait = s.openenv.Wait
-	s.handler = s.guard(s.routes())
+	s.handler = s.guard(s.spans.Handler(s.routes()))
 	return s
 }
 

@@ -29,10 +29,6 @@ func Write(dir string, o *train.Outcome) error {
 	if err != nil {
 		return err
 	}
-	log, err := json.MarshalIndent(o, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode log: %w", err)
-	}
 	html, err := HTML(o, curve, tasks)
 	if err != nil {
 		return err
@@ -40,10 +36,27 @@ func Write(dir string, o *train.Outcome) error {
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{"curve.png", curve}, {"tasks.png", tasks}, {"train.json", append(log, '\n')}, {"report.html", html}} {
+	}{{"curve.png", curve}, {"tasks.png", tasks}, {"report.html", html}} {
 		if err := os.WriteFile(filepath.Join(dir, f.name), f.data, 0o644); err != nil {
 			return fmt.Errorf("write report: %w", err)
 		}
+	}
+	return Log(dir, o)
+}
+
+// Log writes train.json alone, in one piece: who reads it meanwhile, such as the dashboard,
+// finds the old one or the new one.
+func Log(dir string, o *train.Outcome) error {
+	log, err := json.MarshalIndent(o, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode log: %w", err)
+	}
+	next := filepath.Join(dir, ".train.json.next")
+	if err := os.WriteFile(next, append(log, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write log: %w", err)
+	}
+	if err := os.Rename(next, filepath.Join(dir, "train.json")); err != nil {
+		return fmt.Errorf("write log: %w", err)
 	}
 	return nil
 }

@@ -216,6 +216,9 @@ func (b *Book) end(p *page, reason, detail string) {
 func (b *Book) add(p *page, res *gym.Result) {
 	line := rowOf(len(p.rows), res, p.head.Reward)
 	line.At = trace.Now()
+	if p.last != nil && p.last.Observation != nil {
+		line.Target = target(line.Action, p.last.Observation.Text)
+	}
 	p.last = res
 	p.head.Steps, p.head.Reward, p.head.Success = res.Step, line.Total, res.Info.Success
 	if res.Done() {

@@ -36,9 +36,11 @@ type head struct {
 
 // row is one step, without what only the step itself is asked for.
 type row struct {
-	Index         int                     `json:"index"`
-	Step          int                     `json:"step"`
-	Action        string                  `json:"action"`
+	Index  int    `json:"index"`
+	Step   int    `json:"step"`
+	Action string `json:"action"`
+	// Target is the element that the action was about, as the agent saw it.
+	Target        string                  `json:"target,omitempty"`
 	Error         *gym.ActionError        `json:"error,omitempty"`
 	URL           string                  `json:"url"`
 	Title         string                  `json:"title"`
@@ -143,7 +145,7 @@ func resultOf(st *trace.Step) (*gym.Result, error) {
 func filmOf(t *trace.Trace) (*film, error) {
 	f := &film{Head: headOf(&t.Header, t.End), Rows: []row{}, Marks: []mark{}}
 	totals := map[string]float64{} // by checkpoint
-	total, next := 0.0, 0
+	total, next, seen := 0.0, 0, ""
 	marks := func(before int) {
 		for ; next < len(t.Marks) && t.Marks[next].After <= before; next++ {
 			m := t.Marks[next]
@@ -151,7 +153,7 @@ func filmOf(t *trace.Trace) (*film, error) {
 			if m.Kind == trace.KindCheckpoint {
 				totals[m.Checkpoint] = total
 			} else {
-				total = totals[m.Checkpoint]
+				total, seen = totals[m.Checkpoint], "" // what the agent saw then is further up
 			}
 		}
 	}
@@ -166,7 +168,11 @@ func filmOf(t *trace.Trace) (*film, error) {
 		if line.Action == "" {
 			line.Action = t.Steps[n].Action
 		}
+		line.Target = target(line.Action, seen)
 		total = line.Total
+		if r.Observation != nil {
+			seen = r.Observation.Text
+		}
 		f.Rows = append(f.Rows, line)
 	}
 	marks(len(t.Steps))

@@ -30,9 +30,9 @@ func record(t *testing.T) string {
 		r := s.Begin(trace.Header{EpisodeID: id, World: "shop", Task: []string{"buy", "sell"}[i%2], Seed: int64(i), Instruction: "Do it, " + id,
 			Request: json.RawMessage(`{"task":"x","profile":"rough","max_steps":9}`)})
 		info, _ := json.Marshal(gym.Info{Stages: []gym.Stage{{Name: "done", Weight: 1}}, Verdict: json.RawMessage(`{"stages":[{"name":"done","diff":"no row"}]}`)})
-		r.Step(trace.Step{Step: 0, Observation: &gym.Observation{Title: "Start", Text: "a text"}, Info: info})
+		r.Step(trace.Step{Step: 0, Observation: &gym.Observation{Title: "Start", Text: "a text\n\t[7] button 'Buy'"}, Info: info})
 		r.Mark(trace.Mark{Kind: trace.KindCheckpoint, Checkpoint: "c1"})
-		r.Step(trace.Step{Step: 1, Action: "a()", Reward: 0.5, Info: info, Observation: &gym.Observation{LastAction: "a()", Screenshot: &gym.Image{Format: "png", Data: []byte("PNG")}}})
+		r.Step(trace.Step{Step: 1, Action: `click("7")`, Reward: 0.5, Info: info, Observation: &gym.Observation{LastAction: `click("7")`, Screenshot: &gym.Image{Format: "png", Data: []byte("PNG")}}})
 		r.Mark(trace.Mark{Kind: trace.KindRestore, Checkpoint: "c1"})
 		r.Step(trace.Step{Step: 1, Action: "b()", Reward: 0.25, Info: info, Observation: &gym.Observation{LastAction: "b()"}})
 		if end != nil {
@@ -131,14 +131,14 @@ func TestOneEpisode(t *testing.T) {
 	if code := ask(t, h, "episodes/e1", &f); code != 200 {
 		t.Fatalf("status %d", code)
 	}
-	if len(f.Rows) != 3 || f.Rows[1].Screen != "000001.png" || f.Rows[1].Total != 0.5 || f.Rows[2].Total != 0.25 || f.Head.Limit != 9 {
+	if len(f.Rows) != 3 || f.Rows[1].Screen != "000001.png" || f.Rows[1].Total != 0.5 || f.Rows[1].Target != "button 'Buy'" || f.Rows[2].Total != 0.25 || f.Head.Limit != 9 {
 		t.Errorf("film = %+v", f)
 	}
 	if len(f.Marks) != 2 || f.Marks[1] != (mark{Kind: "restore", Checkpoint: "c1", Before: 2}) {
 		t.Errorf("marks = %+v", f.Marks)
 	}
 	var d detail
-	if code := ask(t, h, "episodes/e1/steps/0", &d); code != 200 || d.Text != "a text" || !strings.Contains(string(d.Verdict), "no row") {
+	if code := ask(t, h, "episodes/e1/steps/0", &d); code != 200 || !strings.HasPrefix(d.Text, "a text") || !strings.Contains(string(d.Verdict), "no row") {
 		t.Errorf("step = %d %+v", code, d)
 	}
 	for path, want := range map[string]int{

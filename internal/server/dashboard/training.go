@@ -30,7 +30,14 @@ type trainingHead struct {
 	Seconds      float64   `json:"seconds"`
 	SuccessStart float64   `json:"success_start"`
 	SuccessEnd   float64   `json:"success_end"`
-	Running      bool      `json:"running"`
+	// Before and After are the evaluations; without one its rate says nothing.
+	Before *rate `json:"evaluation_start,omitempty"`
+	After  *rate `json:"evaluation_end,omitempty"`
+}
+
+// rate is an evaluation.
+type rate struct {
+	Success float64 `json:"success_rate"`
 }
 
 // folders are the trainings by name: a folder that was named, or one inside of it.
