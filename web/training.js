@@ -52,7 +52,7 @@ async function draw(view) {
       lines(series((p) => p.smooth), {title: "Success of late, mean over the tasks", x: "step", low: 0, high: 1, format: share}),
       lines(series((p) => p.reward), {title: "Mean reward of a batch", x: "step", low: 0}),
       lines(series((p) => p.length), {title: "Steps of an episode", x: "step", low: 0}),
-      lines(series((p) => p.entropy), {title: "Entropy of the policy", x: "step", low: 0})),
+      lines(series((p) => p.norm), {title: "Norm of the gradient", x: "step", low: 0})),
     runs.map(byTask));
 }
 
