@@ -142,7 +142,7 @@ func TestTimeStandsStillBetweenSteps(t *testing.T) {
 
 func TestEndlessLoopIsEnded(t *testing.T) {
 	t.Parallel()
-	s := browsertest.NewSite(t, func(c *browser.Config) { c.Watchdog = 300 * time.Millisecond })
+	s := browsertest.NewSite(t, func(c *browser.Config) { c.Watchdog = 2 * time.Second })
 	s.Page("/", `<button id=b onclick="for(;;);">b</button><button id=c onclick="log.value+='c '">c</button><button id=d onclick="setTimeout(()=>{for(;;);},20)">d</button><output id=log></output>`)
 	s.Go("/")
 	for _, sel := range []string{"#b", "#d"} {
