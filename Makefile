@@ -28,9 +28,14 @@ demo: setup build ## boot worlds, let the oracle and a random agent work, train 
 
 test: setup build test-go test-python test-peers ## run all tests, on real Chromium and real PostgreSQL
 
-test-go:
+# A real browser on a busy machine can be later than a test allows. A test that fails is run once
+# more by itself, and the summary names it; one that fails twice, or more than four, fail all.
+test-go: .tmp/bin/gotestsum
 	@go vet ./...
-	@$(GOTEST) ./...
+	@.tmp/bin/gotestsum --format pkgname --format-icons text --hide-summary skipped --rerun-fails=1 --rerun-fails-max-failures=4 --packages ./... -- -timeout 15m
+
+.tmp/bin/gotestsum: tools/go.mod
+	@mkdir -p .tmp/bin && GOBIN=$(CURDIR)/.tmp/bin go install -modfile=tools/go.mod gotest.tools/gotestsum
 
 test-python: build $(VENV)/.ready
 	@cd clients/python && $(CURDIR)/$(VENV)/bin/mypy
