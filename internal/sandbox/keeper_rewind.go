@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pommelgym/pommel/internal/sys"
 	"github.com/pommelgym/pommel/rewind"
 )
 
@@ -24,6 +25,7 @@ type rewinding struct {
 	at     int                      // guarded by mu; the state that the tree was last at
 	last   int                      // guarded by mu; the newest number
 	unused []*rewind.Snapshot       // guarded by mu; forgotten while the tree was at them
+	files  uint64                   // guarded by mu; how many may be open
 }
 
 // rewindFolders are those in which processes may write: the homes, what the owner asked
@@ -62,6 +64,10 @@ func (k *keeper) snapshot(r snapshotRequest) (*rewindReply, error) {
 	if err != nil {
 		return rewindFailure(err)
 	}
+	// What has been started until now has its own limit. Every saved state holds all that is open in it.
+	if k.rw.files, err = sys.RaiseFiles(maxFiles); err != nil {
+		return nil, errors.Join(err, tree.Close())
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
 	defer cancel()
 	saved := k.clock.saving()
@@ -99,7 +105,16 @@ func (k *keeper) checkpoint(r snapshotRequest) (*rewindReply, error) {
 	saved(k.rw.last)
 	k.rw.moved(k.rw.last)
 	stats := s.Stats()
-	return &rewindReply{Number: k.rw.last, Stats: &stats, Kept: k.rw.tree.Kept()}, nil
+	return &rewindReply{Number: k.rw.last, Stats: &stats, Kept: k.rw.tree.Kept(), Crowded: k.rw.crowded()}, nil
+}
+
+// maxFiles is how many files the keeper may hold open for saved states: some hundred each.
+const maxFiles = 1 << 16
+
+// crowded says that few more states can be saved, for want of open files.
+func (r *rewinding) crowded() bool {
+	n, err := sys.FilesOpen()
+	return err != nil || n > r.files/4*3
 }
 
 // forget frees a saved state. One that the tree is at is freed when it has left it.
@@ -216,6 +231,7 @@ type forgetRequest struct {
 type rewindReply struct {
 	Number  int                       `json:"number,omitempty"`
 	Kept    int64                     `json:"kept,omitempty"`
+	Crowded bool                      `json:"crowded,omitempty"`
 	Stats   *rewind.SnapshotStats     `json:"stats,omitempty"`
 	Report  *rewind.Report            `json:"report,omitempty"`
 	Proof   *rewind.Verification      `json:"proof,omitempty"`

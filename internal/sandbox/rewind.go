@@ -38,6 +38,8 @@ type Saved struct {
 	Stats  rewind.SnapshotStats
 	// Kept is what all saved states take together, in bytes.
 	Kept int64
+	// Crowded says that hardly more states can be saved, for want of open files.
+	Crowded bool
 }
 
 // Checkpoint saves the state of now beside the snapshot, as what has changed since the
@@ -50,7 +52,7 @@ func (s *Sandbox) Checkpoint(ctx context.Context, o SnapshotOptions) (Saved, err
 	if r.Stats == nil || r.Number == 0 {
 		return Saved{}, errors.New("checkpoint: the keeper's answer says nothing")
 	}
-	return Saved{Number: r.Number, Stats: *r.Stats, Kept: r.Kept}, nil
+	return Saved{Number: r.Number, Stats: *r.Stats, Kept: r.Kept, Crowded: r.Crowded}, nil
 }
 
 // Forget frees states that Checkpoint has saved and returns what the others take. States

@@ -63,6 +63,33 @@ func LowerLimit(resource int, soft, hard uint64) error {
 	return nil
 }
 
+// RaiseFiles lets this process hold as many open files as it may: want, if it is allowed to
+// go beyond what it was given. It returns how many that are.
+func RaiseFiles(want uint64) (uint64, error) {
+	if unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: want, Max: want}) == nil {
+		return want, nil
+	}
+	var now unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &now); err != nil {
+		return 0, fmt.Errorf("get the limit of open files: %w", err)
+	}
+	now.Cur = now.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &now); err != nil {
+		return 0, fmt.Errorf("raise the limit of open files: %w", err)
+	}
+	return now.Cur, nil
+}
+
+// FilesOpen is about how many files this process holds open: all below the first free number.
+func FilesOpen() (uint64, error) {
+	fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("count open files: %w", err)
+	}
+	unix.Close(fd)
+	return uint64(fd), nil
+}
+
 // Resources that LowerLimit takes.
 const (
 	LimitCore  = unix.RLIMIT_CORE

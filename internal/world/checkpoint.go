@@ -101,12 +101,15 @@ func (w *World) checkpoint(ctx context.Context) (_ *Checkpoint, err error) {
 		return nil, err
 	}
 	limit, took := w.saved.limit, w.Kept()
-	for w.Kept() > limit {
+	for crowded := s.Crowded; crowded || w.Kept() > limit; crowded = false {
 		if old := w.saved.starts.drop(); old != nil {
 			w.Forget(ctx, old)
 			continue
 		}
 		w.Forget(ctx, c)
+		if crowded {
+			return nil, fault.New(fault.ResourceExhausted, "the checkpoints of this world would hold too many files open").WithHint("forget some first")
+		}
 		return nil, fault.New(fault.ResourceExhausted, "the checkpoints of this world would take %d MiB, more than the %d they may", took>>20, limit>>20).
 			WithHint("forget some first, or give the world more (CheckpointMB)")
 	}

@@ -223,7 +223,7 @@ func episodes() int {
 	if n, err := strconv.Atoi(os.Getenv("POMMEL_REWINDS")); err == nil {
 		return n
 	}
-	return 110
+	return 45
 }
 
 // dataPage shows HTML without a server.
