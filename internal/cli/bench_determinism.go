@@ -54,15 +54,20 @@ func (c *benchDeterminismCmd) Run(ctx context.Context, s *State) error {
 	for range c.Load {
 		go toil(busy)
 	}
+	var stopped error
 	for i, driver := range append([]string{c.Driver}, c.Also...) {
 		episodes := c.Episodes
 		if i > 0 && c.Few > 0 {
 			episodes = c.Few
 		}
-		if err := c.with(ctx, s, driver, episodes, tally, &res); err != nil {
-			return err
+		if stopped = c.with(ctx, s, driver, episodes, tally, &res); stopped != nil {
+			break
 		}
 	}
+	if stopped != nil && ctx.Err() == nil {
+		return stopped
+	}
+	// Who interrupts it is told what was found until then.
 	res.Summary = tally.Summary()
 	if c.JSON {
 		if err := s.printJSON(res); err != nil {
@@ -70,6 +75,9 @@ func (c *benchDeterminismCmd) Run(ctx context.Context, s *State) error {
 		}
 	} else {
 		c.print(s, res)
+	}
+	if stopped != nil {
+		return stopped
 	}
 	if res.Mismatches > 0 || res.MaxChains > 1 || res.Failures > 0 {
 		return errNotGood
