@@ -95,7 +95,7 @@ func (c *experimentCmd) design(g *gym.Gym) (d experiment.Design, err error) {
 	}
 	return experiment.Design{
 		World: g.Describe().World, Train: taskIDs(learnt), Steps: c.Steps, Seeds: c.Seeds, HintAfter: c.HintAfter, Prior: c.Prior,
-		Arms:     []experiment.Arm{{Name: "calm"}, {Name: c.Profile, Profile: c.Profile, Ramp: !strings.Contains(c.Profile, "@")}},
+		Arms:     []experiment.Arm{{Name: "calm"}, {Name: c.Profile, Profile: c.Profile}},
 		Suites:   []experiment.Suite{{Name: "test", Tasks: taskIDs(unseen)}, {Name: "train", Tasks: taskIDs(learnt)}},
 		Profiles: c.Profiles, Episodes: c.Episodes, FirstSeed: firstUnseenSeed,
 	}, nil

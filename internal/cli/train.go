@@ -89,7 +89,7 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 	}
 	t, err = train.New(train.Config{
 		World: g.Describe().World, Profile: c.Profile, Tasks: tasks, Seed: c.Seed, Steps: c.Steps, Time: time.Duration(c.Seconds) * time.Second,
-		Demos: c.Demos, HintAfter: c.HintAfter, Prior: c.Prior, Evaluate: c.Evaluate, Friction: c.friction(), Tuning: train.Default(),
+		Demos: c.Demos, HintAfter: c.HintAfter, Prior: c.Prior, Evaluate: c.Evaluate, Friction: curriculum.For(c.Profile), Tuning: train.Default(),
 	}, envs, watch)
 	if err != nil {
 		return usageError{err}
@@ -111,18 +111,6 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 		return err
 	}
 	return c.finish(s, o)
-}
-
-// friction is what training meets on its way: a policy that has learnt nothing yet
-// learns nothing from trouble.
-func (c *trainCmd) friction() curriculum.Friction {
-	switch {
-	case c.Profile == "":
-		return curriculum.Calm{}
-	case strings.Contains(c.Profile, "@"):
-		return curriculum.Steady{Profile: c.Profile}
-	}
-	return curriculum.Ramp{Profile: c.Profile, From: 0.2, To: 0.6}
 }
 
 // trainingTasks are the named tasks, or those of the training split of some difficulties.

@@ -47,8 +47,6 @@ type Arm struct {
 	Name string `json:"name"`
 	// Profile is what training meets; "" is none.
 	Profile string `json:"profile"`
-	// Ramp says that its strength rises from 0; else it is the same all the time.
-	Ramp bool `json:"ramp"`
 }
 
 // Suite is a set of tasks to judge policies by.
@@ -155,7 +153,7 @@ func (l *Lab) train(ctx context.Context, d Design, arm Arm, seed int64, dir stri
 	watch, end := l.Watch(fmt.Sprintf("train %s, seed %d", arm.Name, seed), tasks)
 	defer end()
 	t, err := train.New(train.Config{
-		World: d.World, Profile: arm.Profile, Tasks: tasks, Seed: seed, Steps: d.Steps, HintAfter: d.HintAfter, Prior: d.Prior, Friction: arm.friction(), Tuning: train.Default(),
+		World: d.World, Profile: arm.Profile, Tasks: tasks, Seed: seed, Steps: d.Steps, HintAfter: d.HintAfter, Prior: d.Prior, Friction: curriculum.For(arm.Profile), Tuning: train.Default(),
 	}, envs, watch)
 	if err != nil {
 		return nil, err
@@ -174,15 +172,8 @@ func (l *Lab) train(ctx context.Context, d Design, arm Arm, seed int64, dir stri
 	return o, report.Write(dir, o)
 }
 
-func (a Arm) friction() curriculum.Friction {
-	switch {
-	case a.Profile == "":
-		return curriculum.Calm{}
-	case a.Ramp:
-		return curriculum.Ramp{Profile: a.Profile, From: 0.2, To: 0.6}
-	}
-	return curriculum.Steady{Profile: a.Profile}
-}
+// Ramp says that the strength of what training meets rises from 0; else it is the same all the time.
+func (a Arm) Ramp() bool { return a.Profile != "" && !curriculum.Fixed(a.Profile) }
 
 // tests judges one policy, as far as that has not been done.
 func (l *Lab) tests(ctx context.Context, d Design, dir, arm string, seed int64) ([]Test, error) {

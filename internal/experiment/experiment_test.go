@@ -11,7 +11,7 @@ import (
 // results are two arms, two seeds and two profiles with rates that are easy to add up.
 func results() *Result {
 	r := &Result{Design: Design{
-		World: "w", Arms: []Arm{{Name: "calm"}, {Name: "rough", Profile: "rough", Ramp: true}}, Train: []string{"a", "b"}, Steps: 100, Seeds: []int64{1, 2},
+		World: "w", Arms: []Arm{{Name: "calm"}, {Name: "rough", Profile: "rough"}}, Train: []string{"a", "b"}, Steps: 100, Seeds: []int64{1, 2},
 		Suites: []Suite{{Name: "test", Tasks: []string{"c"}}}, Profiles: []string{"calm", "heldout"}, Episodes: 50,
 	}}
 	for i, arm := range []string{"calm", "rough"} {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/pommelgym/pommel/gym"
 )
@@ -58,6 +59,21 @@ func (r Ramp) At(progress float64) string {
 	}
 	return fmt.Sprintf("%s@%.2f", r.Profile, (progress-r.From)/(r.To-r.From))
 }
+
+// For is the friction of a training under a profile: its strength rises from 0, since a policy
+// that has learnt nothing yet learns nothing from trouble, unless @ behind the name fixes it.
+func For(profile string) Friction {
+	switch {
+	case profile == "":
+		return Calm{}
+	case Fixed(profile):
+		return Steady{Profile: profile}
+	}
+	return Ramp{Profile: profile, From: 0.2, To: 0.6}
+}
+
+// Fixed says whether a reference to a profile fixes its strength.
+func Fixed(profile string) bool { return strings.Contains(profile, "@") }
 
 // State is what the choice depends on; it is stored with the policy.
 type State struct {
