@@ -2,6 +2,7 @@ package world_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -62,24 +63,14 @@ func TestMachineAfterHostileRoot(t *testing.T) {
 				t.Logf("%v: %q %d %v", argv, out, code, err)
 			}
 			r.reset(argv[len(argv)-1])
-			if got := r.observe(browser.View{Elements: true}); !same(got, open) {
-				t.Fatalf("after %v:\n%+v\nwant\n%+v", argv, got, open)
-			}
-			if got := r.fingerprint(); got != rows {
-				t.Fatalf("after %v:\n%s\nwant\n%s", argv, got, rows)
-			}
-			r.do(`click(selector="text=Add")`)
-			if o := r.observe(browser.View{}); o.Title != "Added" {
-				t.Fatalf("a click after %v leads to %q:\n%s", argv, o.Title, o.Text)
-			}
-			r.reset("a click")
+			r.asBefore(fmt.Sprint(argv), open, rows)
 		}
 	}
 	slices.Sort(r.took)
 	t.Logf("%d resets in place; p50 %v max %v", len(r.took), r.took[len(r.took)/2], r.took[len(r.took)-1])
 }
 
-// rounds is how often each is done; a long test does it often.
+// rounds is how often each is done.
 func rounds() int { return 1 }
 
 // Checkpoints are of the guest too: its rows and its clock.

@@ -293,20 +293,26 @@ func TestRewindOfStrangeEnds(t *testing.T) {
 		for _, name := range names {
 			ends[name](testContext(t), r.w.Browser())
 			r.reset(name)
-			if got := r.observe(browser.View{Elements: true}); !same(got, open) {
-				t.Fatalf("after %s:\n%+v\nwant\n%+v", name, got, open)
-			}
-			if got := r.fingerprint(); got != rows {
-				t.Fatalf("after %s:\n%s\nwant\n%s", name, got, rows)
-			}
-			// The world works on: a click reaches the application and its database.
-			r.do(`click(selector="text=Add")`)
-			if o := r.observe(browser.View{}); o.Title != "Added" {
-				t.Fatalf("a click after %s leads to %q:\n%s", name, o.Title, o.Text)
-			}
-			r.reset("a click")
+			r.asBefore(name, open, rows)
 		}
 	}
+}
+
+// asBefore makes sure that a world of mini that was put back shows and holds what it did, and
+// works on: a click reaches the application and its database.
+func (r *rewound) asBefore(after string, open *browser.Observation, rows string) {
+	r.t.Helper()
+	if got := r.observe(browser.View{Elements: true}); !same(got, open) {
+		r.t.Fatalf("after %s:\n%+v\nwant\n%+v", after, got, open)
+	}
+	if got := r.fingerprint(); got != rows {
+		r.t.Fatalf("after %s:\n%s\nwant\n%s", after, got, rows)
+	}
+	r.do(`click(selector="text=Add")`)
+	if o := r.observe(browser.View{}); o.Title != "Added" {
+		r.t.Fatalf("a click after %s leads to %q:\n%s", after, o.Title, o.Text)
+	}
+	r.reset("a click")
 }
 
 func must(t *testing.T, err error) {
