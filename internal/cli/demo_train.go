@@ -29,12 +29,8 @@ func (c *demoCmd) learn(ctx context.Context, s *State, g *gym.Gym) (*demoTrainin
 	if err != nil {
 		return nil, err
 	}
-	envs := make([]batch.Env, c.Parallel)
-	for i := range envs {
-		env := g.NewEnv()
-		defer env.Close()
-		envs[i] = env
-	}
+	envs, closeEnvs := batch.Open(g, c.Parallel)
+	defer closeEnvs()
 	view := newTrainView(s, tasks, fmt.Sprintf("%d steps", c.Steps))
 	defer view.end()
 	t, err := train.New(train.Config{

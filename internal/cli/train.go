@@ -71,12 +71,8 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	envs := make([]batch.Env, c.Parallel)
-	for i := range envs {
-		env := g.NewEnv()
-		defer env.Close()
-		envs[i] = env
-	}
+	envs, closeEnvs := batch.Open(g, c.Parallel)
+	defer closeEnvs()
 	show := newTrainView(s, tasks, c.budget())
 	defer show.end()
 	var t *train.Trainer

@@ -144,12 +144,8 @@ func (l *Lab) train(ctx context.Context, d Design, arm Arm, seed int64, dir stri
 	if err != nil {
 		return nil, err
 	}
-	envs := make([]batch.Env, l.Parallel)
-	for i := range envs {
-		env := l.Gym.NewEnv()
-		defer env.Close()
-		envs[i] = env
-	}
+	envs, closeEnvs := batch.Open(l.Gym, l.Parallel)
+	defer closeEnvs()
 	watch, end := l.Watch(fmt.Sprintf("train %s, seed %d", arm.Name, seed), tasks)
 	defer end()
 	t, err := train.New(train.Config{

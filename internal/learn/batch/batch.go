@@ -27,6 +27,19 @@ type Env interface {
 	Close() error
 }
 
+// Open makes n environments, and what closes them.
+func Open(g *gym.Gym, n int) ([]Env, func()) {
+	envs := make([]Env, n)
+	for i := range envs {
+		envs[i] = g.NewEnv()
+	}
+	return envs, func() {
+		for _, e := range envs {
+			_ = e.Close() // what is wrong with a world shows in its next episode
+		}
+	}
+}
+
 // Job is one episode to play.
 type Job struct {
 	Task string `json:"task"`
