@@ -105,6 +105,7 @@ func (p *page) onFrame(ev cdp.Event) {
 		case "Page.frameStartedNavigating":
 			if v.FrameID == p.target && v.NavigationType == "differentDocument" {
 				p.departures++
+				p.coming = true
 				// The browser itself opens a link in a new tab: nobody says that it starts to load.
 				if p.commits == 0 {
 					p.loading[v.FrameID] = true
@@ -116,6 +117,7 @@ func (p *page) onFrame(ev cdp.Event) {
 			}
 		case "Page.frameStoppedLoading":
 			delete(p.loading, v.FrameID)
+			p.coming = p.coming && v.FrameID != p.target
 		case "Page.frameScheduledNavigation":
 			p.scheduled[v.FrameID] = true
 		case "Page.frameClearedScheduledNavigation":
@@ -134,6 +136,7 @@ func (p *page) onFrame(ev cdp.Event) {
 			p.url = v.Frame.URL + v.Frame.URLFragment
 			p.failedURL = v.Frame.UnreachableURL
 			p.commits++
+			p.coming = false
 			// What the old document had going went with it.
 			p.streams, p.dirty = false, true
 			p.b.overtaken(p)

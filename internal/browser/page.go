@@ -36,6 +36,7 @@ type page struct {
 	scheduled  map[string]bool // frames that are about to navigate
 	commits    int             // documents of the main frame so far
 	departures int             // navigations of the main frame so far; not all arrive
+	coming     bool            // the main frame's next document is on its way
 	url        string
 	title      string // as last observed
 	wanted     string // what the page that opened this tab wanted in it

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -14,11 +13,6 @@ const (
 	shortBudget = 50 * time.Millisecond
 	// maxRounds bounds a step whose page keeps starting new work.
 	maxRounds = 12
-	// openWait bounds the wait for a window that a page has asked for; the browser may refuse it.
-	openWait = 2 * time.Second
-	// loadTurns is how often a document gets a hop to load in before its clock goes on: there
-	// are those that wait for their own timers.
-	loadTurns = 50
 )
 
 var errCapped = errors.New("the page did not come to rest in time")
@@ -400,130 +394,6 @@ func (s *settler) limit(hold, loading bool) time.Time {
 		return s.began.Add(s.b.cfg.Cap)
 	}
 	return time.Now().Add(s.b.cfg.Watchdog)
-}
-
-// windows waits for windows that the page has asked for, and for documents that load.
-func (s *settler) windows(ctx context.Context) error {
-	if err := s.opened(ctx); err != nil {
-		return err
-	}
-	for range maxRounds {
-		var loading bool
-		s.b.read(func() { loading = s.b.anyLoading() })
-		if !loading {
-			if err := s.catchUp(ctx); err != nil {
-				return err
-			}
-			return s.downloads(ctx)
-		}
-		d := 10 * time.Millisecond
-		if due := s.b.dueIn(s.b.rawTime(s.b.virtual), true); due > 0 {
-			d = max(d, time.Duration(due)*time.Millisecond)
-		} else if done, err := s.loaded(ctx); err != nil || done {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if err := s.advance(ctx, d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// loaded gives documents real time to load. Their frames go to and fro between processes,
-// and what that takes is nothing that the page's clock should show.
-func (s *settler) loaded(ctx context.Context) (done bool, err error) {
-	for range loadTurns {
-		// Without frames nobody asks for styles, and a document whose styles were never
-		// asked for does not find out that it has loaded.
-		s.lay(ctx)
-		wait, cancel := context.WithTimeoutCause(ctx, hop, errCapped)
-		err = s.b.until(wait, "wait for the document", func() bool {
-			done = !s.b.anyLoading()
-			return done || s.p.trouble() != nil
-		})
-		cancel()
-		if !errors.Is(err, errCapped) || ctx.Err() != nil {
-			break
-		}
-		err = nil
-	}
-	return done, err
-}
-
-// opened waits for the windows that the page has asked for, and until those that came
-// can be used. A window that has come is never refused any more, only slow.
-func (s *settler) opened(ctx context.Context) error {
-	wait, cancel := context.WithTimeoutCause(ctx, openWait, errCapped)
-	defer cancel()
-	err := s.b.until(wait, "wait for a window", func() bool { return s.b.expecting == 0 })
-	if err == nil {
-		wait, cancel := context.WithDeadlineCause(ctx, s.began.Add(s.b.cfg.NavigationCap), errCapped)
-		defer cancel()
-		led := s.b.led()
-		err = s.b.until(wait, "wait for a new tab", func() bool {
-			return !slices.ContainsFunc(s.b.tabs, func(p *page) bool {
-				return p.closing || p.number > 0 && !p.crashed && !(p.ready && (p.begun() || !led[p]))
-			})
-		})
-		if errors.Is(err, errCapped) && ctx.Err() == nil {
-			s.capped()
-		}
-	}
-	s.b.read(func() {
-		s.b.expecting = 0
-		s.p.closing = false
-	})
-	if errors.Is(err, errCapped) && ctx.Err() == nil {
-		return nil
-	}
-	return err
-}
-
-// led are the tabs that were opened with an address that they may show: each begins to
-// load some time after it may run.
-func (b *Browser) led() map[*page]bool {
-	wanted := map[*page]string{}
-	b.read(func() {
-		for _, p := range b.tabs {
-			if p.wanted != "" && p.wanted != "about:blank" && !p.begun() {
-				wanted[p] = p.wanted
-			}
-		}
-	})
-	led := map[*page]bool{}
-	for p, url := range wanted {
-		_, refused := b.checkURL(p, url)
-		led[p] = refused == nil
-	}
-	return led
-}
-
-// catchUp lets the time pass that documents have taken to come.
-func (s *settler) catchUp(ctx context.Context) error {
-	var lag time.Duration
-	s.b.read(func() { lag, s.b.lag = s.b.lag, 0 })
-	if lag <= 0 {
-		return nil
-	}
-	used := s.used
-	err := s.advance(ctx, lag)
-	s.used = used // the page's own work has the whole horizon
-	return err
-}
-
-// lay makes the tab's document lay itself out, if it has one already. That it cannot
-// be asked, as it is changing, is no failure: it is asked again in the next round.
-func (s *settler) lay(ctx context.Context) {
-	var known bool
-	s.b.read(func() { known = s.p.agentCtx != 0 && s.p.trouble() == nil })
-	if known {
-		ctx, cancel := context.WithTimeout(ctx, s.b.cfg.Cap)
-		defer cancel()
-		_ = s.p.evalOnce(ctx, "void(document.documentElement&&document.documentElement.offsetHeight)", nil)
-	}
 }
 
 // anyStreams and anyLoading are called with mu held. One renderer serves all tabs, and
