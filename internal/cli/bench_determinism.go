@@ -25,6 +25,7 @@ type benchDeterminismCmd struct {
 	Also     []string `help:"Other drivers to play the same episodes with (rewind, respawn, microvm); all must agree."`
 	Few      int      `name:"also-episodes" default:"0" help:"How many episodes with each of those; 0 is as many."`
 	Profile  string   `default:"" help:"Perturbations of the episodes, see run."`
+	Against  []string `help:"Other profiles to play the same episodes under; all must agree, as rough@0 does with none."`
 	Load     int      `default:"0" help:"Keep so many threads busy with other work meanwhile."`
 }
 
@@ -40,6 +41,7 @@ func (c *benchDeterminismCmd) Validate() error {
 type determinismBench struct {
 	World   string   `json:"world"`
 	Profile string   `json:"profile"`
+	Against []string `json:"against,omitempty"`
 	Drivers []string `json:"drivers"`
 	Worlds  int      `json:"worlds"`
 	Load    int      `json:"load"`
@@ -48,7 +50,7 @@ type determinismBench struct {
 
 func (c *benchDeterminismCmd) Run(ctx context.Context, s *State) error {
 	tally := determinism.NewTally()
-	res := determinismBench{Profile: cmp.Or(c.Profile, "none"), Worlds: c.Worlds, Load: c.Load}
+	res := determinismBench{Profile: cmp.Or(c.Profile, "none"), Against: c.Against, Worlds: c.Worlds, Load: c.Load}
 	busy, rest := context.WithCancel(ctx)
 	defer rest()
 	for range c.Load {
@@ -111,10 +113,19 @@ func (c *benchDeterminismCmd) with(ctx context.Context, s *State, driver string,
 		cfg.Repeat = max(1, episodes/full.Groups())
 		cfg.Episodes = min(episodes, cfg.Repeat*full.Groups())
 	}
-	bar := s.progress("determinism "+d.Driver, cfg.Repeat*cfg.Groups())
+	profiles := append([]string{c.Profile}, c.Against...)
+	bar := s.progress("determinism "+d.Driver, len(profiles)*cfg.Repeat*cfg.Groups())
 	defer bar.end()
 	cfg.OnEpisode = func() { bar.step("") }
-	return determinism.Run(ctx, g, cfg, t)
+	for _, cfg.Profile = range profiles {
+		if cfg.Profile == "none" {
+			cfg.Profile = ""
+		}
+		if err := determinism.Run(ctx, g, cfg, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // toil is the other load of the machine.
@@ -127,6 +138,9 @@ func toil(ctx context.Context) {
 }
 
 func (c *benchDeterminismCmd) print(s *State, r determinismBench) {
+	if len(r.Against) > 0 {
+		fmt.Fprintf(s.Stdout, "profile %s and %s play the same episodes\n", r.Profile, strings.Join(r.Against, ", "))
+	}
 	fmt.Fprintf(s.Stdout, "%s (%s), %d worlds, %d busy threads: %d episodes in %d groups of a task, a seed and an agent; %d steps, %d screenshots\n",
 		r.World, strings.Join(r.Drivers, ", "), r.Worlds, r.Load, r.Episodes, r.Groups, r.Steps, r.Pictures)
 	fmt.Fprintf(s.Stdout, "  distinct chains in a group       %d\n  distinct screenshots in a group  %d\n  distinct records in a group      %d\n  mismatches %d, failures %d\n",
