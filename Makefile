@@ -74,8 +74,9 @@ experiment: setup build ## train policies with and without perturbations, compar
 screenshots: setup build ## play episodes and a training, and take the pictures of docs/img
 	@scripts/screenshots
 
-soak: setup build ## long runs: 10,000 resets with random actions, episodes, leak and drift checks
+soak: setup build ## long runs: 10,000 resets with random actions, episodes by bad clients, leak and drift checks
 	@$(BIN) soak --world shop --resets 10000 --actions 10
+	@$(BIN) soak --world shop --part rpc --episodes 5000
 	@$(BIN) run --world shop --agent oracle --episodes 1000 --parallel 2 --expect-success 1
 	@POMMEL_SOAK=1 $(GOTEST) -timeout 60m -run 'Soak|Continuations|KeptStarts' ./...
 	@POMMEL_SOAK=1 $(MAKE) test-peers

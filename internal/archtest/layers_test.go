@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"cmd/pommel"},
 	{"internal/cli"},
 	{"internal/experiment"},
-	{"internal/rollout", "internal/check", "internal/determinism"},
+	{"internal/rollout", "internal/check", "internal/determinism", "internal/soak"},
 	{"internal/replay"},
 	{"internal/agent"},
 	{"internal/learn"},

@@ -35,6 +35,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("POMMEL_WORLDS", filepath.Join(root, "worlds")+":"+filepath.Join(root, "internal", "world", "testdata", "worlds"))
+			e.Setenv("PROOF", filepath.Join(root, "internal", "check", "testdata", "worlds", "proof"))
 			// The image cache and the module cache are shared with the user's own: building a world takes a while.
 			e.Setenv("HOME", os.Getenv("HOME"))
 			e.Setenv("POMMEL_TRACES", filepath.Join(e.WorkDir, "traces"))

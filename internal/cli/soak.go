@@ -16,11 +16,30 @@ import (
 type soakCmd struct {
 	worldFlags
 	jsonFlag
-	Resets  int   `default:"10000" help:"How many episodes are begun."`
-	Actions int   `default:"10" help:"How many random actions each of them has."`
-	Seeds   int   `default:"5" help:"How many seeds of each task."`
-	Verify  int   `default:"100" help:"Compare a world with its snapshot byte for byte at each Nth reset in place; 0 never."`
-	Seed    int64 `default:"1" help:"Of the random choices."`
+	Part    string `enum:"resets,rpc" default:"resets" help:"resets: each start is held against the first one of its kind. rpc: clients that die, stand still and lose connections play known episodes over the stream RPC."`
+	Resets  int    `default:"10000" help:"Part resets: how many episodes are begun."`
+	Actions int    `default:"10" help:"How many actions an episode has: random ones, and in part rpc a solution of at most so many."`
+	Seeds   int    `default:"5" help:"Part resets: how many seeds of each task."`
+	Verify  int    `default:"100" help:"Compare a world with its snapshot byte for byte at each Nth reset in place; 0 never."`
+	Seed    int64  `default:"1" help:"Of the random choices."`
+
+	Task     []string      `help:"Part rpc: only these tasks (repeat or separate by commas)."`
+	Episodes int           `default:"5000" help:"Part rpc: how many episodes are finished."`
+	Clients  int           `default:"4" help:"Part rpc: how many clients there are."`
+	Worlds   int           `default:"2" help:"Part rpc: how many worlds they share."`
+	Lease    time.Duration `default:"2s" help:"Part rpc: how long a client may be silent."`
+	Plans    int           `default:"12" help:"Part rpc: how many tasks are played."`
+}
+
+// Validate refuses what cannot be meant.
+func (c *soakCmd) Validate() error {
+	if c.Resets < 1 || c.Actions < 1 || c.Seeds < 1 || c.Episodes < 1 || c.Clients < 1 || c.Worlds < 1 || c.Plans < 1 {
+		return fmt.Errorf("--resets, --actions, --seeds, --episodes, --clients, --worlds and --plans take 1 or more")
+	}
+	if c.Lease < 100*time.Millisecond {
+		return fmt.Errorf("--lease takes 100ms or more: a shorter one ends between two calls")
+	}
+	return nil
 }
 
 // soakResult is what came of a soak. Wrong are resets after which the first observation or
@@ -56,6 +75,9 @@ const (
 )
 
 func (c *soakCmd) Run(ctx context.Context, s *State) error {
+	if c.Part == "rpc" {
+		return c.runRPC(ctx, s)
+	}
 	g, err := gym.Open(ctx, gym.Options{
 		World: c.World, Driver: c.Driver, Worlds: 1, Spares: -1, Traces: "off", VerifyEvery: c.Verify, Log: s.logger(c.Log), Progress: s.bootProgress(),
 	})
