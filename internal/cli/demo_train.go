@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/pommelgym/pommel/gym"
@@ -10,6 +11,7 @@ import (
 	"github.com/pommelgym/pommel/internal/learn/curriculum"
 	"github.com/pommelgym/pommel/internal/learn/report"
 	"github.com/pommelgym/pommel/internal/learn/train"
+	"github.com/pommelgym/pommel/internal/server"
 )
 
 // demoTraining is what the demo's policy learnt.
@@ -31,11 +33,20 @@ func (c *demoCmd) learn(ctx context.Context, s *State, g *gym.Gym) (*demoTrainin
 	}
 	envs, closeEnvs := batch.Open(g, c.Parallel)
 	defer closeEnvs()
+	dir, closeDir, err := c.folder()
+	if err != nil {
+		return nil, err
+	}
+	defer closeDir()
+	defer c.show(ctx, s, dir)()
 	view := newTrainView(s, tasks, fmt.Sprintf("%d steps", c.Steps))
 	defer view.end()
-	t, err := train.New(train.Config{
+	var t *train.Trainer
+	watch := view.watch()
+	view.logInto(dir, &watch, &t)
+	t, err = train.New(train.Config{
 		World: g.Describe().World, Tasks: tasks, Seed: c.Seed, Steps: c.Steps, HintAfter: 2, Friction: curriculum.Calm{}, Tuning: train.Default(),
-	}, envs, view.watch())
+	}, envs, watch)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +69,35 @@ func (c *demoCmd) learn(ctx context.Context, s *State, g *gym.Gym) (*demoTrainin
 		return nil, err
 	}
 	return d, t.Save(filepath.Join(c.Out, "policy.pommel"))
+}
+
+// folder is where the training's log lies: the one that was asked for, or one of a moment.
+func (c *demoCmd) folder() (dir string, done func(), err error) {
+	if c.Out != "" {
+		return c.Out, func() {}, os.MkdirAll(c.Out, 0o755)
+	}
+	if dir, err = os.MkdirTemp("", "pommel-demo-"); err != nil {
+		return "", nil, fmt.Errorf("make a folder for the training's log: %w", err)
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }, nil
+}
+
+// show serves the dashboard while the training runs, and says where. The demo does not need
+// it: that it cannot listen is said and no more.
+func (c *demoCmd) show(ctx context.Context, s *State, dir string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		o := server.Options{Traces: tracesIn(c.Traces), Training: []string{dir}}
+		err := server.NewViewer(o).ListenAndServe(ctx, "127.0.0.1:0", func(address string) {
+			s.say("   its curve and episodes, live, in a browser: %s/", address)
+		})
+		if err != nil && ctx.Err() == nil {
+			s.say("   no dashboard: %v", err)
+		}
+	}()
+	return func() { cancel(); <-ended }
 }
 
 func judgeDemo(ctx context.Context, t *train.Trainer, when string) (map[string]*train.Evaluation, error) {

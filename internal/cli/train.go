@@ -77,12 +77,7 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 	defer show.end()
 	var t *train.Trainer
 	watch := show.watch()
-	watch.Update = func(p train.Point) {
-		show.update(p)
-		if err := report.Log(c.Out, t.Outcome()); err != nil {
-			s.say("%v", err)
-		}
-	}
+	show.logInto(c.Out, &watch, &t)
 	t, err = train.New(train.Config{
 		World: g.Describe().World, Profile: c.Profile, Tasks: tasks, Seed: c.Seed, Steps: c.Steps, Time: time.Duration(c.Seconds) * time.Second,
 		Demos: c.Demos, HintAfter: c.HintAfter, Prior: c.Prior, Evaluate: c.Evaluate, Friction: curriculum.For(c.Profile), Tuning: train.Default(),

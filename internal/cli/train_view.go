@@ -12,6 +12,7 @@ import (
 
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/learn/batch"
+	"github.com/pommelgym/pommel/internal/learn/report"
 	"github.com/pommelgym/pommel/internal/learn/train"
 )
 
@@ -42,6 +43,16 @@ func newTrainView(s *State, tasks []gym.TaskInfo, budget string) *trainView {
 		v.pool.New(1, mpb.NopStyle(), mpb.BarRemoveOnComplete(), mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return v.line(i) })))
 	}
 	return v
+}
+
+// logInto has the training's log in dir kept up to date, for the dashboard.
+func (v *trainView) logInto(dir string, w *train.Watch, t **train.Trainer) {
+	w.Update = func(p train.Point) {
+		v.update(p)
+		if err := report.Log(dir, (*t).Outcome()); err != nil {
+			v.s.say("%v", err)
+		}
+	}
 }
 
 // viewColumns is how many tasks stand in one line.

@@ -98,8 +98,9 @@ func (l *Learner) logPGrad(choice int, weight float64) {
 
 // Improve adds the gradient of the clipped surrogate loss for one step: Schulman et al.,
 // "Proximal Policy Optimization Algorithms", 2017, arXiv:1707.06347, eq. 7 and 9, with the
-// squared error of the value against advantage + old value and an entropy bonus.
-func (l *Learner) Improve(st *Step, target float64, s Settings, weight float64) {
+// squared error of the value against advantage + old value and an entropy bonus. It returns
+// how undecided the policy is, from 0 to 1.
+func (l *Learner) Improve(st *Step, target float64, s Settings, weight float64) (entropy float64) {
 	l.forward(st.In)
 	ratio := math.Exp(l.pass.LogP[st.Choice] - st.LogP)
 	clipped := st.Advantage >= 0 && ratio > 1+s.Clip || st.Advantage < 0 && ratio < 1-s.Clip
@@ -107,26 +108,28 @@ func (l *Learner) Improve(st *Step, target float64, s Settings, weight float64) 
 		// d ratio = ratio · d log π
 		l.logPGrad(st.Choice, -weight*st.Advantage*ratio)
 	}
-	l.entropyGrad(weight * s.Entropy)
+	entropy = l.entropyGrad(weight * s.Entropy)
 	l.Net.Backward(st.In, &l.pass, l.dScore, weight*s.ValueWeight*(l.pass.Value-target), l.Grad)
+	return entropy
 }
 
 // entropyGrad adds the gradient of -weight · H(π): dH/ds_i = -π_i (log π_i + H).
 // Spread is measured against its largest value, log of the number of candidates, so that pages
-// with many candidates do not outweigh the others.
-func (l *Learner) entropyGrad(weight float64) {
+// with many candidates do not outweigh the others. It returns H by that measure.
+func (l *Learner) entropyGrad(weight float64) float64 {
 	n := len(l.pass.LogP)
-	if weight == 0 || n < 2 {
-		return
+	if n < 2 {
+		return 0
 	}
 	h := 0.0
 	for _, lp := range l.pass.LogP {
 		h -= math.Exp(lp) * lp
 	}
-	weight /= math.Log(float64(n))
+	most := math.Log(float64(n))
 	for i, lp := range l.pass.LogP {
-		l.dScore[i] += weight * math.Exp(lp) * (lp + h)
+		l.dScore[i] += weight / most * math.Exp(lp) * (lp + h)
 	}
+	return h / most
 }
 
 // Imitate adds the gradient of -weight · log π(choice).

@@ -78,8 +78,17 @@ func TestEntropyLevels(t *testing.T) {
 	if p := probability(n, in, 2); p < 0.8 {
 		t.Fatalf("imitation gave probability %g; expected above 0.8", p)
 	}
-	for range 1000 {
-		step(func() { l.Improve(&Step{In: in, Choice: 0, LogP: -1}, 0, Settings{Clip: 0.2, Entropy: 1}, 1) })
+	first, entropy := 0.0, 0.0
+	for i := range 1000 {
+		step(func() {
+			entropy = l.Improve(&Step{In: in, Choice: 0, LogP: -1}, 0, Settings{Clip: 0.2, Entropy: 1}, 1)
+		})
+		if i == 0 {
+			first = entropy
+		}
+	}
+	if first > 0.8 || entropy < 0.99 {
+		t.Errorf("entropy went from %g to %g; expected from below 0.8 to 1", first, entropy)
 	}
 	if p := probability(n, in, 2); math.Abs(p-1.0/3) > 0.02 {
 		t.Errorf("probability %g after the entropy bonus alone; expected 1/3", p)

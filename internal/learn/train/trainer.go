@@ -53,6 +53,7 @@ type Point struct {
 	Reward  float64 `json:"reward"`
 	Smooth  float64 `json:"smooth"`
 	Length  float64 `json:"length"`
+	// Entropy is how undecided the policy was, from 0 to 1: that of its choices over its largest value.
 	Entropy float64 `json:"entropy"`
 	Norm    float64 `json:"norm"`
 	Lost    int     `json:"lost"`
@@ -159,7 +160,7 @@ func (t *Trainer) Update(ctx context.Context) error {
 	p.Profile = lessons[0].Profile
 	steps := t.prepare(episodes)
 	rng := rand.New(rand.NewPCG(mix(t.c.Seed, forShuffle, uint64(t.updates)), 0))
-	p.Norm = t.improve(steps, rng)
+	p.Norm, p.Entropy = t.improve(steps, rng)
 	t.relive(rng, t.c.Tuning.Relive)
 	t.updates++
 	p.Update = t.updates
@@ -241,30 +242,31 @@ func (t *Trainer) pay(e *batch.Episode, steps []ppo.Step) {
 	}
 }
 
-// improve makes a few epochs of clipped policy updates over the steps of a batch.
-func (t *Trainer) improve(steps []ppo.Step, rng *rand.Rand) float64 {
+// improve makes a few epochs of clipped policy updates over the steps of a batch. It returns
+// means of the gradient's norm and of the policy's entropy.
+func (t *Trainer) improve(steps []ppo.Step, rng *rand.Rand) (norm, entropy float64) {
 	if len(steps) == 0 {
-		return 0
+		return 0, 0
 	}
 	targets := make([]float64, len(steps))
 	for i := range steps {
 		targets[i] = steps[i].Advantage + steps[i].Value
 	}
 	ppo.Normalise(steps)
-	norm, n := 0.0, 0
+	n := 0
 	for range t.c.Tuning.Epochs {
 		order := rng.Perm(len(steps))
 		for from := 0; from < len(order); from += t.c.Tuning.Mini {
 			part := order[from:min(from+t.c.Tuning.Mini, len(order))]
 			t.learn.Grad.Reset()
 			for _, i := range part {
-				t.learn.Improve(&steps[i], targets[i], t.c.Tuning.PPO, 1/float64(len(part)))
+				entropy += t.learn.Improve(&steps[i], targets[i], t.c.Tuning.PPO, 1/float64(len(part)))
 			}
 			norm += t.apply()
 			n++
 		}
 	}
-	return norm / float64(n)
+	return norm / float64(n), entropy / float64(t.c.Tuning.Epochs*len(steps))
 }
 
 func (t *Trainer) apply() float64 {
