@@ -173,6 +173,34 @@ func named(o *browser.Observation, role string) bool {
 	return slices.ContainsFunc(o.Elements, func(e browser.Element) bool { return e.Role == role && e.Name != "" })
 }
 
+// TestWindowsKeepFocus: Tab goes round within a modal window, forwards and backwards.
+func TestWindowsKeepFocus(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.strike("{kind: ui.newsletter, probability: 1, limit: 1}")
+	focused := func() (string, bool) {
+		o := s.look()
+		for _, e := range o.Elements {
+			if e.Bid == o.FocusedBid {
+				return e.Name, true
+			}
+		}
+		return "", false
+	}
+	var names []string
+	for _, key := range []string{"Tab", "Tab", "Tab", "Tab", "Tab", "Shift+Tab", "Shift+Tab"} {
+		s.OK("keyboard_press(" + action.Quote(key) + ")")
+		name, ok := focused()
+		if !ok || strings.HasPrefix(name, "Go ") || name == "Save" {
+			t.Fatalf("%s: the focus is on %q, outside of the window (before: %q)", key, name, names)
+		}
+		names = append(names, name)
+	}
+	if names[4] != names[0] || names[5] != names[3] || names[6] != names[2] {
+		t.Errorf("Tab went through %q; expected to go round", names)
+	}
+}
+
 // TestConfirmation: it asks before the first press of a form's button and not again once it
 // was answered; who says no has done nothing.
 func TestConfirmation(t *testing.T) {

@@ -1,4 +1,10 @@
 // Windows in front of the page.
+// Tab goes round within one, as in every window that is modal.
+const cycle = (box, e) => {
+  const all = [...box.querySelectorAll('button, input')], at = all.indexOf(document.activeElement);
+  const to = e.shiftKey ? (at <= 0 ? all.length - 1 : -1) : (at === all.length - 1 ? 0 : -1);
+  if (to >= 0) { e.preventDefault(); all[to].focus(); }
+};
 const inWindow = (w, actions, onDark) => {
   const id = fresh('title');
   const before = document.activeElement;
@@ -34,7 +40,10 @@ const inWindow = (w, actions, onDark) => {
     position: 'fixed', inset: '0', 'z-index': '2147483000', background: look.dark ? 'rgba(0,0,0,.6)' : 'rgba(16,24,32,.45)',
     display: 'flex', 'align-items': 'center', 'justify-content': 'center', padding: '16px',
   }, box);
-  veil.addEventListener('keydown', (e) => { if (e.key === 'Escape' && w.close) { e.stopPropagation(); bye()(); } });
+  veil.addEventListener('keydown', (e) => {
+    if (e.key === 'Tab') cycle(box, e);
+    if (e.key === 'Escape' && w.close) { e.stopPropagation(); bye()(); }
+  });
   close = stand(veil);
   box.focus({preventScroll: true});
   return w.title;
