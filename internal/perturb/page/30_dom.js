@@ -82,6 +82,9 @@ kinds['dom.relabel'] = () => {
   return done.length ? {seen: done.slice(0, 12).join(', '), target: done.length + ' controls'} : null;
 };
 
+// What a style sheet may have given to a control by its tag.
+const given = ['display', 'flex', 'flex-direction', 'align-items', 'justify-content', 'gap', 'grid-template-columns', 'padding', 'margin', 'border', 'border-radius',
+  'background', 'color', 'font', 'line-height', 'letter-spacing', 'text-align', 'text-decoration', 'text-transform', 'box-shadow', 'min-height', 'min-width', 'white-space'];
 // Another element takes a control's place and passes presses on to it.
 kinds['dom.retag'] = () => {
   const found = [...document.querySelectorAll('main a[href], main button')].filter((e) => shown(e) && !e.closest('dialog') && e.textContent.trim());
@@ -90,13 +93,12 @@ kinds['dom.retag'] = () => {
   let some = found.filter((e, i) => (F.pick >>> (i % 20)) % 3 === 0);
   if (!some.length) some = [choose(found)];
   some.forEach((e) => {
-    const link = e.localName === 'a';
+    const link = e.localName === 'a', own = styleOf(e), was = Object.fromEntries(given.map((k) => [k, own.getPropertyValue(k)]));
     const s = document.createElement(link ? 'span' : 'div');
     s.className = e.className;
     s.setAttribute('role', link ? 'link' : 'button');
     s.tabIndex = 0;
-    if (link) css(s, {cursor: 'pointer', color: styleOf(e).color, 'text-decoration': styleOf(e).textDecoration});
-    else css(s, {cursor: 'pointer', 'text-align': 'center'});
+    css(s, {cursor: 'pointer'});
     for (const a of ['aria-label', 'aria-current', 'title']) if (e.hasAttribute(a)) s.setAttribute(a, e.getAttribute(a));
     s.append(...[...e.childNodes].map((c) => c.cloneNode(true)));
     const sync = () => { if (e.disabled || e.getAttribute('aria-disabled') === 'true') s.setAttribute('aria-disabled', 'true'); else s.removeAttribute('aria-disabled'); };
@@ -105,6 +107,8 @@ kinds['dom.retag'] = () => {
     s.addEventListener('click', (ev) => { ev.stopPropagation(); if (!e.disabled) e.click(); });
     s.addEventListener('keydown', (ev) => { if (ev.key === 'Enter' || ev.key === ' ' && !link) { ev.preventDefault(); if (!e.disabled) e.click(); } });
     e.after(s);
+    const now = styleOf(s);
+    for (const k of given) if (now.getPropertyValue(k) !== was[k]) css(s, {[k]: was[k]});
     e.style.setProperty('display', 'none', 'important');
     n++;
   });
@@ -115,7 +119,8 @@ kinds['dom.reorder'] = () => {
   let n = 0;
   for (const list of document.querySelectorAll('nav ul, nav ol, header ul, footer ul, [role=menubar]')) {
     const items = [...list.children];
-    if (items.length < 3) continue;
+    // The order of a trail of crumbs says where the page is.
+    if (items.length < 3 || items[items.length - 1].matches('[aria-current]:not(:has(a))')) continue;
     const by = 1 + F.pick % (items.length - 1);
     for (const it of items.slice(0, by)) list.append(it);
     n++;
