@@ -3,9 +3,13 @@
 package worldclock_test
 
 import (
+	"bufio"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestRandomness: random bytes of all kinds are a function of the seed.
@@ -81,5 +85,62 @@ print(os.urandom(8).hex())
 	one, many := newClock(t).run(append(program, "1")...), newClock(t).run(append(program, "50")...)
 	if one != many {
 		t.Errorf("%s and %s", one, many)
+	}
+}
+
+// TestWorkersTakeTurns: which of the workers that were there when an episode began serves a
+// request does not tell in what it draws, and neither do processes that come later.
+func TestWorkersTakeTurns(t *testing.T) {
+	t.Parallel()
+	program := []string{"/usr/bin/python3", "-c", `
+import os, sys
+def worker():
+    ask, told = os.pipe()
+    answer, said = os.pipe()
+    if os.fork() == 0:
+        while os.read(ask, 1): os.write(said, os.urandom(8).hex().encode() + b'\n')
+    return told, answer
+crew = [worker() for _ in range(3)]
+print('ready', flush=True)
+for line in sys.stdin:
+    if line == 'new\n': crew.append(worker()); os.urandom(4); at = -1
+    else: at = int(line)
+    os.write(crew[at][0], b'x')
+    print(os.read(crew[at][1], 100).decode(), end='', flush=True)
+`}
+	if _, err := os.Stat(program[0]); err != nil {
+		t.Skip("unsupported: " + err.Error())
+	}
+	play := func(asked ...string) (drawn []string) {
+		c := newClock(t)
+		p := c.start(program...)
+		defer p.end()
+		c.source.SetRoot("test", p.pid)
+		_ = p.out.SetReadDeadline(time.Now().Add(15 * time.Second))
+		in := bufio.NewScanner(p.out)
+		next := func() string {
+			if !in.Scan() {
+				t.Fatalf("the program says no more: %v", in.Err())
+			}
+			return in.Text()
+		}
+		next()
+		c.source.Reseed("episode", 1)
+		for _, a := range asked {
+			if _, err := io.WriteString(p.stdin, a+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			if got := next(); a != "new" {
+				drawn = append(drawn, got)
+			}
+		}
+		return drawn
+	}
+	first, other, later := play("0", "1", "1"), play("2", "0", "0"), play("1", "new", "2", "2")
+	if !slices.Equal(first, other) || !slices.Equal(first, later) {
+		t.Errorf("drawn were %q, %q, %q; expected the same three times", first, other, later)
+	}
+	if first[0] == first[1] || first[1] == first[2] {
+		t.Errorf("two draws are equal: %q", first)
 	}
 }

@@ -16,6 +16,11 @@ import (
 // its own, which is a function of the seed, of its service, and of its place among the
 // processes of the service, the oldest first. What one process draws does not move what
 // another gets.
+//
+// Workers that a service has ready when an episode begins take turns in place of that: the
+// first of them to draw gets the first stream. Which of a pool's connections or of a server's
+// workers serves a request depends on how requests overlapped in real time, and is nothing
+// that the numbers should tell.
 type Source struct {
 	mu      sync.Mutex
 	label   string            // guarded by mu
@@ -25,6 +30,10 @@ type Source struct {
 	streams map[int]*stream   // guarded by mu, by process
 	groups  map[int]int       // guarded by mu: process of a thread
 	starts  map[string]uint64 // guarded by mu: programs begun by each service
+
+	youngest int               // guarded by mu: the last process that was there when the episode began; 0 before the first
+	turns    map[string]uint64 // guarded by mu: workers of each service that have drawn since
+	apart    map[string]bool   // guarded by mu: services whose processes have parts of their own
 }
 
 // stream is what one process draws from.
@@ -41,17 +50,33 @@ func (s *stream) fill(b []byte) {
 
 // NewSource makes a source for what happens before an episode; the label tells worlds apart.
 func NewSource(label string) *Source {
-	s := &Source{real: map[string]bool{}, roots: map[string]int{}}
-	s.Reseed("start of "+label, 0)
+	s := &Source{real: map[string]bool{}, apart: map[string]bool{}, roots: map[string]int{}}
+	s.reseed("start of "+label, 0)
 	return s
 }
 
-// Reseed begins all streams anew.
+// Reseed begins all streams anew, for an episode.
 func (s *Source) Reseed(label string, seed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.label, s.seed, s.starts = label, seed, map[string]uint64{}
+	s.reseed(label, seed)
+	s.youngest = lastProcess()
+}
+
+// reseed is called with mu held, or before anybody else has the Source.
+func (s *Source) reseed(label string, seed uint64) {
+	s.label, s.seed, s.starts, s.turns = label, seed, map[string]uint64{}, map[string]uint64{}
 	s.streams, s.groups = map[int]*stream{}, map[int]int{}
+}
+
+// lastProcess is the number of the last process of this namespace; 0 when it is not told.
+func lastProcess() int {
+	data, err := os.ReadFile("/proc/sys/kernel/ns_last_pid")
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+	return n
 }
 
 // SourceState is what a Source was at one moment.
@@ -59,14 +84,17 @@ type SourceState struct {
 	label   string
 	seed    uint64
 	starts  map[string]uint64
+	turns   map[string]uint64
 	streams map[int][]byte
+
+	youngest int
 }
 
 // Save notes how far each process has drawn.
 func (s *Source) Save() *SourceState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := &SourceState{label: s.label, seed: s.seed, starts: maps.Clone(s.starts), streams: map[int][]byte{}}
+	st := &SourceState{label: s.label, seed: s.seed, starts: maps.Clone(s.starts), turns: maps.Clone(s.turns), youngest: s.youngest, streams: map[int][]byte{}}
 	for pid, stream := range s.streams {
 		stream.mu.Lock()
 		st.streams[pid], _ = stream.gen.MarshalBinary() // never fails
@@ -79,7 +107,8 @@ func (s *Source) Save() *SourceState {
 func (s *Source) Restore(st *SourceState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.label, s.seed, s.starts = st.label, st.seed, maps.Clone(st.starts)
+	s.label, s.seed, s.youngest = st.label, st.seed, st.youngest
+	s.starts, s.turns = maps.Clone(st.starts), maps.Clone(st.turns)
 	s.streams, s.groups = map[int]*stream{}, map[int]int{}
 	for pid, state := range st.streams {
 		gen := rand.NewChaCha8([32]byte{})
@@ -88,11 +117,15 @@ func (s *Source) Restore(st *SourceState) {
 	}
 }
 
-// SetReal says whether a service gets the kernel's random bytes.
+// SetReal says whether a service gets the kernel's random bytes. One that ever did is a
+// program of many parts, such as a browser, not a row of workers.
 func (s *Source) SetReal(service string, real bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.real[service] = real
+	if real {
+		s.apart[service] = true
+	}
 }
 
 // Real is what SetReal has set.
@@ -131,9 +164,19 @@ func (s *Source) stream(service string, tid int) *stream {
 	if st := s.streams[group]; st != nil {
 		return st
 	}
-	st := &stream{gen: rand.NewChaCha8(s.key(service, "process", s.place(service, group)))}
+	what, n := s.part(service, group)
+	st := &stream{gen: rand.NewChaCha8(s.key(service, what, n))}
 	s.streams[group] = st
 	return st
+}
+
+// part says which stream a process gets. It is called with mu held.
+func (s *Source) part(service string, pid int) (what string, n uint64) {
+	if pid == s.roots[service] || pid > s.youngest || s.apart[service] {
+		return "process", s.place(service, pid)
+	}
+	s.turns[service]++
+	return "turn", s.turns[service]
 }
 
 // begin fills in what the next program of a service begins with.

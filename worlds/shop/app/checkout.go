@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -93,14 +94,19 @@ func (s *shop) showAddressStep(c *call, p checkoutPage) error {
 	return c.render("checkout-address", "Checkout: address", p)
 }
 
+// newOrderToken names an order that is to be. It is drawn here and not by the database: each
+// connection of the pool draws numbers of its own, and which one is free tells of how fast
+// the requests before it were.
+func newOrderToken() string { return uuid.NewString() }
+
 func (s *shop) checkoutAddressSave(c *call) error {
 	p, ok, err := s.beginCheckout(c, 1)
 	if err != nil || !ok {
 		return err
 	}
 	id, _ := c.formInt("address", 1, 1<<30)
-	tag, err := s.db.Exec(c.ctx(), `INSERT INTO checkouts (customer_id, address_id) SELECT customer_id, id FROM addresses WHERE id = $2 AND customer_id = $1
-		ON CONFLICT (customer_id) DO UPDATE SET address_id = excluded.address_id`, c.user.CustomerID, id)
+	tag, err := s.db.Exec(c.ctx(), `INSERT INTO checkouts (customer_id, token, address_id) SELECT customer_id, $3::text::uuid, id FROM addresses WHERE id = $2 AND customer_id = $1
+		ON CONFLICT (customer_id) DO UPDATE SET address_id = excluded.address_id`, c.user.CustomerID, id, newOrderToken())
 	if err != nil {
 		return err
 	}
