@@ -2,7 +2,6 @@ package rewind
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/pommelgym/pommel/internal/uapi"
 )
@@ -25,25 +24,22 @@ func (t *Tree) undoFiles(p *process, tk *task, st *processState, b *batch) error
 		d := &st.files[i]
 		switch p.now.files[i] {
 		case fileGone:
-			missing = true
+			missing, inside = true, inside || d.special()
 			d.now = -1
 			continue
 		case fileChanged:
-			inside = inside || d.kind == kindEpoll || d.kind == kindSignalfd || d.kind == kindInotify
+			inside = inside || d.special()
 		}
 		b.add(uapi.SysFcntl, uint64(d.fd), fSetfd, flag(d.cloexec, 1))
 	}
-	// What follows makes calls of its own and looks at the outcome of these. As a rule it has nothing to do.
-	if missing || inside {
-		if err := t.flush(tk, b); err != nil {
+	if missing {
+		if err := t.putFiles(p, tk, st, b); err != nil {
 			return err
 		}
 	}
-	for i := range st.files {
-		if p.now.files[i] == fileGone {
-			if err := t.putFile(p, tk, &st.files[i]); err != nil {
-				return err
-			}
+	if inside { // what follows makes calls of its own and looks at the outcome of these
+		if err := t.flush(tk, b); err != nil {
+			return err
 		}
 	}
 	for i := range st.files {
@@ -63,6 +59,11 @@ func flag(on bool, v uint64) uint64 {
 		return v
 	}
 	return 0
+}
+
+// special says whether what is inside an open file is mended by calls of the process.
+func (d *descriptor) special() bool {
+	return d.kind == kindEpoll || d.kind == kindSignalfd || d.kind == kindInotify
 }
 
 // sameFile says whether a descriptor still is the open file that it was.
@@ -108,55 +109,6 @@ func (d *descriptor) current() int {
 		return d.dup
 	}
 	return d.now
-}
-
-// putFile puts an open file that was closed back under its number.
-func (t *Tree) putFile(p *process, tk *task, d *descriptor) error {
-	switch {
-	case d.held():
-	case d.kind == kindPipe:
-		fd, err := uapi.Open(fmt.Sprintf("/proc/self/fd/%d", d.path), d.status&uapi.OAccmode|uapi.ONonblock)
-		if err != nil {
-			return fail(ReasonDescriptor, "open the pipe of descriptor %d of process %d again: %v", d.fd, p.pid, err)
-		}
-		d.now = fd
-		_ = uapi.SetStatusFlags(fd, d.status)
-	case d.kind == kindSocket:
-		// The connection is gone for good. The program finds one whose peer has closed, as if that had hung up.
-		fd, err := uapi.EOFSocket(d.family)
-		if err != nil {
-			return fail(ReasonDescriptor, "make a closed connection: %v", err)
-		}
-		var st uapi.Stat_t
-		if err := uapi.Fstat(fd, &st); err != nil {
-			return fail(ReasonDescriptor, "look at a closed connection: %v", err)
-		}
-		_ = uapi.SetStatusFlags(fd, d.status)
-		d.now, d.id = fd, identity{st.Dev, st.Ino}
-		d.ready = true
-		t.report.ConnectionsEnded++
-	default:
-		return fail(ReasonDescriptor, "descriptor %d of process %d (%s) was closed and is not kept", d.fd, p.pid, d.link)
-	}
-	t.report.DescriptorsRestored++
-	got, err := t.sendFd(p, tk, d.current())
-	if err != nil {
-		return err
-	}
-	b := p.batch()
-	if got == d.fd {
-		b.add(uapi.SysFcntl, uint64(got), fSetfd, flag(d.cloexec, 1))
-	} else {
-		b.add(uapi.SysDup3, uint64(got), uint64(d.fd), flag(d.cloexec, uapi.OCloexec))
-		b.add(uapi.SysClose, uint64(got))
-	}
-	if err := t.run(tk, b); err != nil {
-		return err
-	}
-	if ret := b.calls[:1][0].ret; isErr(ret) {
-		return fail(ReasonDescriptor, "put descriptor %d of process %d back: %v", d.fd, p.pid, uapi.Errno(-ret))
-	}
-	return nil
 }
 
 // undoFileState mends what is inside an open file.

@@ -12,11 +12,13 @@ type glance struct {
 	areas     []area // what is mapped, unless sameAreas
 	sameAreas bool
 	files     []fileState // of each descriptor of the snapshot
-	extra     []int       // descriptors that the snapshot does not know
+	extra     []int       // descriptors that have to be closed
 	timers    []posixTimer
 	moved     bool // to another working folder
 
 	fds    []int
+	gone   []*descriptor
+	sent   []int
 	query  uapi.ProcmapArg
 	noMaps bool // the kernel cannot be asked for single areas
 	buf    []byte
@@ -197,6 +199,8 @@ func (t *Tree) lookFiles(p *process, st *processState) error {
 		state := fileGone
 		if same {
 			state = p.lookFile(d)
+		} else { // its number has to be free when it is put back
+			g.extra = append(g.extra, fd)
 		}
 		g.files = append(g.files, state)
 		k++

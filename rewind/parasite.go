@@ -68,6 +68,10 @@ func (b *batch) check(calls []call) error {
 			ok = !isErr(c.ret)
 		case uapi.SysBrk:
 			ok = uint64(c.ret) == c.arg[0]
+		case uapi.SysDup3:
+			if uint64(c.ret) != c.arg[1] {
+				return fail(ReasonDescriptor, "put descriptor %d of process %d back: %v", c.arg[1], b.p.pid, uapi.Errno(-c.ret))
+			}
 		}
 		if !ok {
 			return fail(ReasonMemory, "call %d at %#x+%#x in process %d: %d", c.nr, c.arg[0], c.arg[1], b.p.pid, c.ret)
@@ -466,25 +470,4 @@ func (t *Tree) mapArena(p *process, tk *task) error {
 func (p *process) infested() bool {
 	var b [1]byte
 	return p.channel >= 0 && p.read(p.code, b[:]) == nil && b[0] == parasiteCode[0]
-}
-
-// sendFd puts a descriptor of ours into the process and gives its number there.
-func (t *Tree) sendFd(p *process, tk *task, fd int) (int, error) {
-	if err := uapi.SendFd(p.channel, fd); err != nil {
-		return -1, fail(ReasonDescriptor, "send a descriptor to process %d: %v", p.pid, err)
-	}
-	const iovAt, byteAt, ctlAt, ctlLen = 64, 96, 128, 24
-	mem := p.scratch()
-	h := &uapi.View[uapi.Msghdr](mem, 1)[0]
-	*h = uapi.Msghdr{Iov: p.scratchAddr(iovAt), Iovlen: 1, Control: p.scratchAddr(ctlAt), Controllen: ctlLen}
-	uapi.View[uapi.Iovec](mem[iovAt:], 1)[0] = uapi.Iovec{Base: p.scratchAddr(byteAt), Len: 1}
-	const cmsgCloexec, dontWait = 0x40000000, 0x40
-	ret, err := t.one(p, tk, uapi.SysRecvmsg, uint64(p.remoteChannel), p.scratchAddr(0), cmsgCloexec|dontWait)
-	if err != nil {
-		return -1, err
-	}
-	if isErr(ret) {
-		return -1, fail(ReasonDescriptor, "receive a descriptor in process %d: %v", p.pid, uapi.Errno(-ret))
-	}
-	return int(uapi.View[int32](mem[ctlAt+16:], 1)[0]), nil
 }

@@ -206,7 +206,7 @@ func (t *Tree) compareDescriptors(p *process, st *processState, v *Verification)
 			}
 		}
 		if d.kind == kindRegular {
-			if pos, _ := uapi.Seek(d.dup, 0, uapi.SeekCur); pos != d.pos {
+			if pos, _ := uapi.Seek(d.dup, 0, uapi.SeekCur); pos != d.pos && !d.aboutDead() {
 				v.add(fmt.Sprintf("process %d: descriptor %d stands at %d, was at %d", p.pid, d.fd, pos, d.pos))
 			}
 		}
@@ -219,6 +219,12 @@ func (t *Tree) compareDescriptors(p *process, st *processState, v *Verification)
 			v.add(fmt.Sprintf("process %d: descriptor %d is new", p.pid, fd))
 		}
 	}
+}
+
+// aboutDead says whether a file is one of /proc about somebody who has ended: it has no other offset than 0.
+func (d *descriptor) aboutDead() bool {
+	_, err := uapi.Seek(d.dup, d.pos, uapi.SeekSet)
+	return err == uapi.ESRCH
 }
 
 // sameFileNow is sameFile without keeping a duplicate.

@@ -130,9 +130,9 @@ func Connected(fd int) bool {
 	return err == nil
 }
 
-// SendFd sends a descriptor over a Unix socket.
-func SendFd(sock, fd int) error {
-	return unix.Sendmsg(sock, []byte{'x'}, unix.UnixRights(fd), nil, unix.MSG_DONTWAIT)
+// SendFds sends descriptors over a Unix socket.
+func SendFds(sock int, fds []int) error {
+	return unix.Sendmsg(sock, []byte{'x'}, unix.UnixRights(fds...), nil, unix.MSG_DONTWAIT)
 }
 
 // Recv takes bytes from a socket without waiting.
