@@ -11,25 +11,41 @@ import (
 const mostSent = 128
 
 // putFiles puts open files that were closed back under their numbers: a database closes
-// and opens dozens in an episode. They are sent in one message, and what moves them to
-// their places is left in the batch.
+// and opens dozens in an episode. They are sent in one message. The kernel gives each
+// the lowest number that is free, so it is known beforehand where they will be, and receiving and
+// moving them is left in the batch.
 func (t *Tree) putFiles(p *process, tk *task, st *processState, b *batch) error {
-	gone := p.now.gone[:0]
+	g := &p.now
+	g.gone = g.gone[:0]
 	for i := range st.files {
-		if p.now.files[i] == fileGone {
-			gone = append(gone, &st.files[i])
+		if g.files[i] == fileGone {
+			g.gone = append(g.gone, &st.files[i])
 		}
 	}
-	p.now.gone = gone
-	for chunk := range slices.Chunk(gone, mostSent) {
+	taken := slices.DeleteFunc(g.fds, func(fd int) bool {
+		_, found := slices.BinarySearch(g.extra, fd)
+		return found
+	})
+	for first := true; len(g.gone) > 0; first = false {
+		if !first || len(b.calls) > maxCalls-2*mostSent-8 {
+			if err := t.flush(tk, b); err != nil {
+				return err
+			}
+		}
+		chunk := g.gone[:min(len(g.gone), mostSent)]
+		g.gone = g.gone[len(chunk):]
 		for _, d := range chunk {
 			if err := t.reopen(p, d); err != nil {
 				return err
 			}
 		}
-		if err := t.putChunk(p, tk, chunk, b); err != nil {
+		if err := p.putChunk(chunk, taken, b); err != nil {
 			return err
 		}
+		for _, d := range chunk {
+			taken = append(taken, d.fd)
+		}
+		slices.Sort(taken)
 	}
 	return nil
 }
@@ -66,65 +82,95 @@ func (t *Tree) reopen(p *process, d *descriptor) error {
 	return nil
 }
 
-// putChunk puts some back, which ascend. The kernel gives each the lowest number that is free, so
-// none gets one above its own, and as a rule just that. Those that did not are moved,
-// the last one first: so none lands where another one still is.
-func (t *Tree) putChunk(p *process, tk *task, chunk []*descriptor, b *batch) error {
-	fds := p.now.sent[:0]
-	for _, d := range chunk {
-		fds = append(fds, d.current())
+// putChunk puts some back, which ascend; taken are the numbers that are not free, which
+// ascend too. None gets a number above its own, and as a rule each gets just that. Those that do
+// not are moved, the last one first: so none lands where another one still is.
+func (p *process) putChunk(chunk []*descriptor, taken []int, b *batch) error {
+	g := &p.now
+	g.sent, g.landing = g.sent[:0], g.landing[:0]
+	for next := 0; len(g.landing) < len(chunk); next++ {
+		for len(taken) > 0 && taken[0] < next {
+			taken = taken[1:]
+		}
+		if len(taken) == 0 || taken[0] != next {
+			g.landing = append(g.landing, int32(next))
+		}
 	}
-	p.now.sent = fds
-	got, err := t.sendFds(p, tk, fds, b)
-	if err != nil {
+	for _, d := range chunk {
+		g.sent = append(g.sent, d.current())
+	}
+	if err := p.send(g.sent, filesAt, b); err != nil {
 		return err
 	}
 	for i := len(chunk) - 1; i >= 0; i-- {
-		d, at := chunk[i], int(got[i])
+		d, at := chunk[i], int(g.landing[i])
 		switch {
 		case at == d.fd:
-			if !d.cloexec {
-				b.add(uapi.SysFcntl, uint64(d.fd), fSetfd, 0)
-			}
+			b.add(uapi.SysFcntl, uint64(d.fd), fSetfd, flag(d.cloexec, 1))
 		case at < d.fd:
 			b.add(uapi.SysDup3, uint64(at), uint64(d.fd), flag(d.cloexec, uapi.OCloexec))
 			b.add(uapi.SysClose, uint64(at))
 		default:
-			return fail(ReasonDescriptor, "put descriptor %d of process %d back: the kernel gave it number %d", d.fd, p.pid, at)
+			return fail(ReasonDescriptor, "descriptor %d of process %d was closed and its number is not free", d.fd, p.pid)
 		}
 	}
 	return nil
 }
 
-// sendFds gives descriptors of ours to a process and answers their numbers there. Calls
-// that are in the batch are made before.
-func (t *Tree) sendFds(p *process, tk *task, fds []int, b *batch) ([]int32, error) {
+// Places in the scratch memory: of a message with open files that were closed, which keeps its
+// content until the batch has run, and of one with a single descriptor. Then the parts of a message.
+const (
+	filesAt  = 96 << 10
+	singleAt = 0
+
+	iovAt, byteAt, ctlAt, ctlHead = 64, 96, 128, 16
+)
+
+// send sends descriptors of ours to a process and leaves the call that receives them in a batch.
+func (p *process) send(fds []int, at int, b *batch) error {
 	if err := uapi.SendFds(p.channel, fds); err != nil {
-		return nil, fail(ReasonDescriptor, "send %d descriptors to process %d: %v", len(fds), p.pid, err)
+		return fail(ReasonDescriptor, "send %d descriptors to process %d: %v", len(fds), p.pid, err)
 	}
-	const iovAt, byteAt, ctlAt, headLen = 64, 96, 128, 16
-	mem := p.scratch()
-	size := uint64(headLen + 4*len(fds))
-	uapi.View[uapi.Msghdr](mem, 1)[0] = uapi.Msghdr{Iov: p.scratchAddr(iovAt), Iovlen: 1, Control: p.scratchAddr(ctlAt), Controllen: (size + 7) &^ 7}
-	uapi.View[uapi.Iovec](mem[iovAt:], 1)[0] = uapi.Iovec{Base: p.scratchAddr(byteAt), Len: 1}
+	mem := p.scratch()[at:]
+	room := uint64(ctlHead+4*len(fds)+7) &^ 7
+	uapi.View[uapi.Msghdr](mem, 1)[0] = uapi.Msghdr{Iov: p.scratchAddr(at + iovAt), Iovlen: 1, Control: p.scratchAddr(at + ctlAt), Controllen: room}
+	uapi.View[uapi.Iovec](mem[iovAt:], 1)[0] = uapi.Iovec{Base: p.scratchAddr(at + byteAt), Len: 1}
 	const cmsgCloexec, dontWait = 0x40000000, 0x40
-	k := b.add(uapi.SysRecvmsg, uint64(p.remoteChannel), p.scratchAddr(0), cmsgCloexec|dontWait)
-	calls := b.calls
-	if err := t.flush(tk, b); err != nil {
-		return nil, err
+	b.add(uapi.SysRecvmsg, uint64(p.remoteChannel), p.scratchAddr(at), cmsgCloexec|dontWait)
+	return nil
+}
+
+// received gives the numbers under which a process has received n descriptors.
+func (p *process) received(n, at int) ([]int32, error) {
+	mem := p.scratch()[at:]
+	if got := uapi.View[uint64](mem[ctlAt:], 1)[0]; got != uint64(ctlHead+4*n) {
+		return nil, fail(ReasonDescriptor, "process %d has received %d bytes about %d descriptors", p.pid, got, n)
 	}
-	if ret := calls[k].ret; isErr(ret) {
-		return nil, fail(ReasonDescriptor, "receive a descriptor in process %d: %v", p.pid, uapi.Errno(-ret))
+	return uapi.View[int32](mem[ctlAt+ctlHead:], n), nil
+}
+
+// landed makes sure that open files have got the numbers that they were expected to get.
+func (p *process) landed() error {
+	got, err := p.received(len(p.now.landing), filesAt)
+	if err != nil {
+		return err
 	}
-	if n := uapi.View[uint64](mem[ctlAt:], 1)[0]; n != size {
-		return nil, fail(ReasonDescriptor, "process %d has received %d descriptors of %d", p.pid, (n-headLen)/4, len(fds))
+	if !slices.Equal(got, p.now.landing) {
+		return fail(ReasonDescriptor, "process %d has received descriptors as %v, not as %v", p.pid, got, p.now.landing)
 	}
-	return uapi.View[int32](mem[ctlAt+headLen:], len(fds)), nil
+	return nil
 }
 
 // sendFd puts a descriptor of ours into the process and gives its number there.
 func (t *Tree) sendFd(p *process, tk *task, fd int) (int, error) {
-	got, err := t.sendFds(p, tk, []int{fd}, p.batch())
+	b := p.batch()
+	if err := p.send([]int{fd}, singleAt, b); err != nil {
+		return -1, err
+	}
+	if err := t.flush(tk, b); err != nil {
+		return -1, err
+	}
+	got, err := p.received(1, singleAt)
 	if err != nil {
 		return -1, err
 	}

@@ -70,6 +70,9 @@ func (d *descriptor) special() bool {
 func (t *Tree) sameFile(p *process, d *descriptor) (bool, error) {
 	if d.held() {
 		r, e := uapi.Kcmp(p.pid, t.self, d.fd, d.dup)
+		if e == uapi.EBADF {
+			return false, nil // it is closed
+		}
 		if e != 0 {
 			return false, fail(ReasonDescriptor, "compare descriptor %d of process %d: %v", d.fd, p.pid, e)
 		}

@@ -64,20 +64,7 @@ func inside(t *testing.T) bool {
 	}
 	t.Parallel()
 	need(t)
-	dir, err := os.MkdirTemp("", "rewind-test-") // not t.TempDir: another user has to get through
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v=true", "-test.timeout="+testTimeout)
-	cmd.Env = append(os.Environ(), insideEnv+"="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC, Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	out, err := cmd.CombinedOutput()
+	out, err := runInside(t, "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v=true", "-test.timeout="+testTimeout)
 	for line := range strings.Lines(string(out)) {
 		if strings.Contains(line, "REPORT") || err != nil || os.Getenv("REWIND_TEST_VERBOSE") != "" {
 			t.Log(strings.TrimSpace(line))
@@ -92,10 +79,29 @@ func inside(t *testing.T) bool {
 	return false
 }
 
+// runInside runs this program once more, in namespaces of its own.
+func runInside(t testing.TB, args ...string) ([]byte, error) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rewind-test-") // not t.TempDir: another user has to get through
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), insideEnv+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return cmd.CombinedOutput()
+}
+
 const testTimeout = "1h"
 
 // need skips only if a probe says that the kernel or our rights rule a rewind out.
-func need(t *testing.T) {
+func need(t testing.TB) {
 	t.Helper()
 	for _, f := range Probe() {
 		if f.State != Yes && f.Required {
@@ -116,14 +122,14 @@ func workDir() string { return os.Getenv(insideEnv) }
 
 // program is a target that is spoken to by lines.
 type program struct {
-	t   *testing.T
+	t   testing.TB
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 	rd  *os.File
 }
 
-func startProgram(t *testing.T, cmd *exec.Cmd) *program {
+func startProgram(t testing.TB, cmd *exec.Cmd) *program {
 	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -147,7 +153,7 @@ func startProgram(t *testing.T, cmd *exec.Cmd) *program {
 	return p
 }
 
-func startTarget(t *testing.T, name string, env ...string) *program {
+func startTarget(t testing.TB, name string, env ...string) *program {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(append(os.Environ(), targetEnv+"="+name), env...)
@@ -178,7 +184,7 @@ func (p *program) ask(format string, args ...any) string {
 	return p.line()
 }
 
-func attach(t *testing.T, opt Options) *Tree {
+func attach(t testing.TB, opt Options) *Tree {
 	t.Helper()
 	opt.OwnNamespace = true
 	tree, err := Attach(opt)
@@ -189,7 +195,7 @@ func attach(t *testing.T, opt Options) *Tree {
 	return tree
 }
 
-func snapshot(t *testing.T, tree *Tree) *Snapshot {
+func snapshot(t testing.TB, tree *Tree) *Snapshot {
 	t.Helper()
 	s, err := tree.Snapshot(context.Background())
 	if err != nil {
@@ -199,7 +205,7 @@ func snapshot(t *testing.T, tree *Tree) *Snapshot {
 	return s
 }
 
-func mustRewind(t *testing.T, tree *Tree, s *Snapshot) *Report {
+func mustRewind(t testing.TB, tree *Tree, s *Snapshot) *Report {
 	t.Helper()
 	r, err := tree.Rewind(context.Background(), s)
 	if err != nil {
@@ -208,7 +214,7 @@ func mustRewind(t *testing.T, tree *Tree, s *Snapshot) *Report {
 	return r
 }
 
-func mustVerify(t *testing.T, tree *Tree, s *Snapshot) *Report {
+func mustVerify(t testing.TB, tree *Tree, s *Snapshot) *Report {
 	t.Helper()
 	r, v, err := tree.Verify(context.Background(), s)
 	if err != nil {

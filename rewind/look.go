@@ -16,12 +16,14 @@ type glance struct {
 	timers    []posixTimer
 	moved     bool // to another working folder
 
-	fds    []int
-	gone   []*descriptor
-	sent   []int
-	query  uapi.ProcmapArg
-	noMaps bool // the kernel cannot be asked for single areas
-	buf    []byte
+	fds  []int
+	gone []*descriptor
+	sent []int
+	// landing are the numbers that files which are put back will get first.
+	landing []int32
+	query   uapi.ProcmapArg
+	noMaps  bool // the kernel cannot be asked for single areas
+	buf     []byte
 }
 
 // fileState says what became of a descriptor.
@@ -172,25 +174,10 @@ func (p *process) lookText(st *processState) error {
 // lookFiles compares the descriptors of a process with those of a state.
 func (t *Tree) lookFiles(p *process, st *processState) error {
 	g := &p.now
-	var err error
-	if g.fds, err = numbers(p.fdDir, g.fds[:0]); err != nil {
-		return fail(ReasonDescriptor, "list descriptors of process %d: %v", p.pid, err)
-	}
 	g.files, g.extra = g.files[:0], g.extra[:0]
-	k := 0
-	for _, fd := range g.fds { // both lists ascend
-		if fd == p.remoteChannel {
-			continue
-		}
-		for k < len(st.files) && st.files[k].fd < fd {
-			g.files = append(g.files, fileGone)
-			k++
-		}
-		if k == len(st.files) || st.files[k].fd != fd {
-			g.extra = append(g.extra, fd)
-			continue
-		}
-		d := &st.files[k]
+	all := true
+	for i := range st.files {
+		d := &st.files[i]
 		d.now = -1
 		same, err := t.sameFile(p, d)
 		if err != nil {
@@ -199,16 +186,52 @@ func (t *Tree) lookFiles(p *process, st *processState) error {
 		state := fileGone
 		if same {
 			state = p.lookFile(d)
-		} else { // its number has to be free when it is put back
+		}
+		all = all && same
+		g.files = append(g.files, state)
+	}
+	if all && p.hasChannel(t.self) && p.descriptors() == len(st.files)+1 {
+		return nil
+	}
+	return p.lookExtra(st)
+}
+
+// lookExtra lists the descriptors that a state does not know, and those whose number has
+// to be free for the file that had it.
+func (p *process) lookExtra(st *processState) (err error) {
+	g := &p.now
+	if g.fds, err = numbers(p.fdDir, g.fds[:0]); err != nil {
+		return fail(ReasonDescriptor, "list descriptors of process %d: %v", p.pid, err)
+	}
+	k := 0
+	for _, fd := range g.fds { // both lists ascend
+		for k < len(st.files) && st.files[k].fd < fd {
+			k++
+		}
+		known := k < len(st.files) && st.files[k].fd == fd && g.files[k] != fileGone
+		if !known && fd != p.remoteChannel {
 			g.extra = append(g.extra, fd)
 		}
-		g.files = append(g.files, state)
-		k++
-	}
-	for ; k < len(st.files); k++ {
-		g.files = append(g.files, fileGone)
 	}
 	return nil
+}
+
+// descriptors is how many a process has open, or -1: kernels before 6.2 do not tell.
+func (p *process) descriptors() int {
+	var st uapi.Stat_t
+	if uapi.Fstat(p.fdDir, &st) != nil || st.Size == 0 {
+		return -1
+	}
+	return int(st.Size)
+}
+
+// hasChannel says whether the channel is still open in the process.
+func (p *process) hasChannel(self int) bool {
+	if p.channelEnd < 0 {
+		return false
+	}
+	r, e := uapi.Kcmp(p.pid, self, p.remoteChannel, p.channelEnd)
+	return e == 0 && r == 0
 }
 
 // lookFile compares the state of an open file.
@@ -222,7 +245,7 @@ func (p *process) lookFile(d *descriptor) fileState {
 			return fileChanged
 		}
 	}
-	if d.about < 0 {
+	if d.about < 0 || d.kind == kindEventfd && d.count == 0 && !readable(fd) {
 		return fileSame
 	}
 	n, err := uapi.Pread(d.about, p.now.buffer(), 0)

@@ -68,6 +68,15 @@ func (b *batch) check(calls []call) error {
 			ok = !isErr(c.ret)
 		case uapi.SysBrk:
 			ok = uint64(c.ret) == c.arg[0]
+		case uapi.SysRecvmsg:
+			if isErr(c.ret) {
+				return fail(ReasonDescriptor, "receive descriptors in process %d: %v", b.p.pid, uapi.Errno(-c.ret))
+			}
+			if c.arg[1] == b.p.scratchAddr(filesAt) {
+				if err := b.p.landed(); err != nil {
+					return err
+				}
+			}
 		case uapi.SysDup3:
 			if uint64(c.ret) != c.arg[1] {
 				return fail(ReasonDescriptor, "put descriptor %d of process %d back: %v", c.arg[1], b.p.pid, uapi.Errno(-c.ret))
@@ -417,6 +426,9 @@ func (t *Tree) equip(p *process, tk *task) error {
 		return fail(ReasonUnexpected, "place the channel in process %d: %v", p.pid, uapi.Errno(-ch))
 	}
 	p.remoteChannel = int(ch)
+	if p.channelEnd, e1 = uapi.PidfdGetfd(p.pidfd, p.remoteChannel); e1 != 0 {
+		return fail(ReasonKernel, "copy the channel out of process %d: %v", p.pid, e1)
+	}
 	const features = uapi.UffdFeatureWPAsync | uapi.UffdFeatureWPUnpopulated | uapi.UffdFeaturePagefaultFlagWP | uapi.UffdFeatureWPHugetlbfsShmem
 	if e := uapi.UffdInit(p.uffd, features); e != 0 {
 		return fail(ReasonKernel, "userfaultfd has no asynchronous write protection: %v", e)

@@ -16,6 +16,7 @@ type process struct {
 	pidfd, pagemap, mem, maps int
 	taskDir, fdDir, timers    int
 	uffd, channel             int
+	channelEnd                int // a duplicate of the end inside the process
 	remoteChannel             int // the channel's number inside the process
 	code, data                uint64
 	shared                    []byte // the parasite's pages, as seen here
@@ -45,7 +46,7 @@ type task struct {
 }
 
 func openProcess(pid int) (*process, error) {
-	p := &process{pid: pid, pidfd: -1, pagemap: -1, mem: -1, maps: -1, taskDir: -1, fdDir: -1, timers: -1, uffd: -1, channel: -1, remoteChannel: -1}
+	p := &process{pid: pid, pidfd: -1, pagemap: -1, mem: -1, maps: -1, taskDir: -1, fdDir: -1, timers: -1, uffd: -1, channel: -1, channelEnd: -1, remoteChannel: -1}
 	return p, p.reopen()
 }
 
@@ -79,7 +80,7 @@ func (p *process) reopen() error {
 }
 
 func (p *process) closeHandles() {
-	for _, fd := range []*int{&p.pidfd, &p.pagemap, &p.mem, &p.maps, &p.taskDir, &p.fdDir, &p.timers, &p.uffd, &p.channel} {
+	for _, fd := range []*int{&p.pidfd, &p.pagemap, &p.mem, &p.maps, &p.taskDir, &p.fdDir, &p.timers, &p.uffd, &p.channel, &p.channelEnd} {
 		uapi.Close(*fd)
 		*fd = -1
 	}

@@ -29,9 +29,16 @@ const (
 // them first and waiting afterwards lets them stop side by side.
 func (t *Tree) stopAll(procs []*process, mode stopMode) error {
 	deadline := time.Now().Add(t.opt.StopTimeout)
+	known := mode == dropSignals && t.nothingMade()
 	for _, p := range procs {
 		p.tasks = p.tasks[:0]
-		if _, err := t.seizeNew(p); err != nil {
+		var err error
+		if known && t.base.process(p.pid) != nil {
+			err = t.seizeKnown(p, t.base.process(p.pid))
+		} else {
+			_, err = t.seizeNew(p)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -41,6 +48,9 @@ func (t *Tree) stopAll(procs []*process, mode stopMode) error {
 				if err := t.awaitStop(p, &p.tasks[waited], mode, deadline); err != nil {
 					return err
 				}
+			}
+			if known && p.countThreads() == len(p.tasks) {
+				break
 			}
 			n, err := t.seizeNew(p)
 			if err != nil {
@@ -53,6 +63,21 @@ func (t *Tree) stopAll(procs []*process, mode stopMode) error {
 		p.keepStopped()
 	}
 	return nil
+}
+
+// nothingMade says that no thread and no process was made since the tree was let go: so the
+// number of a thread that was there then is nobody else's.
+func (t *Tree) nothingMade() bool {
+	return t.opt.OwnNamespace && t.base != nil && !t.tainted && lastPid() == t.lastPid
+}
+
+// countThreads is how many threads a process has, or -1.
+func (p *process) countThreads() int {
+	var st uapi.Stat_t
+	if uapi.Fstat(p.taskDir, &st) != nil {
+		return -1
+	}
+	return int(st.Nlink) - 2
 }
 
 func (p *process) keepStopped() {
@@ -73,32 +98,48 @@ func (t *Tree) seizeNew(p *process) (int, error) {
 	if err != nil {
 		return 0, nil // the process is gone; who called will see that it has no threads
 	}
-	added := 0
+	before := len(p.tasks)
 	for _, tid := range tids {
-		if p.task(tid) != nil {
-			continue
-		}
-		e := uapi.Ptrace(uapi.PtraceSeize, tid, t.seizeOptions)
-		if e == uapi.EPERM && t.seizeOptions != 0 && uapi.Ptrace(uapi.PtraceSeize, tid, 0) == 0 {
-			t.seizeOptions, e = 0, 0 // only filters of system calls may not be suspended with these rights
-		}
-		switch e {
-		case 0:
-		case uapi.ESRCH:
-			continue
-		default:
-			if s := taskState(p.pid, tid); s == 'Z' || s == 'X' || s == 0 {
-				continue
+		if p.task(tid) == nil {
+			if err := t.seize(p, tid); err != nil {
+				return 0, err
 			}
-			return added, t.whyNotTraced(p.pid, tid, e)
 		}
-		if e := uapi.Ptrace(uapi.PtraceInterrupt, tid, 0); e != 0 && e != uapi.ESRCH {
-			return added, fail(ReasonUnexpected, "interrupt thread %d: %v", tid, e)
-		}
-		p.tasks = append(p.tasks, task{tid: tid})
-		added++
 	}
-	return added, nil
+	return len(p.tasks) - before, nil
+}
+
+// seizeKnown attaches to the threads that p had. To list them would take longer.
+func (t *Tree) seizeKnown(p *process, st *processState) error {
+	for _, th := range st.threads {
+		if err := t.seize(p, th.tid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seize attaches to a thread of p, unless it has ended, and tells it to stop.
+func (t *Tree) seize(p *process, tid int) error {
+	e := uapi.Ptrace(uapi.PtraceSeize, tid, t.seizeOptions)
+	if e == uapi.EPERM && t.seizeOptions != 0 && uapi.Ptrace(uapi.PtraceSeize, tid, 0) == 0 {
+		t.seizeOptions, e = 0, 0 // only filters of system calls may not be suspended with these rights
+	}
+	switch e {
+	case 0:
+	case uapi.ESRCH:
+		return nil
+	default:
+		if s := taskState(p.pid, tid); s == 'Z' || s == 'X' || s == 0 {
+			return nil
+		}
+		return t.whyNotTraced(p.pid, tid, e)
+	}
+	if e := uapi.Ptrace(uapi.PtraceInterrupt, tid, 0); e != 0 && e != uapi.ESRCH {
+		return fail(ReasonUnexpected, "interrupt thread %d: %v", tid, e)
+	}
+	p.tasks = append(p.tasks, task{tid: tid})
+	return nil
 }
 
 func (p *process) task(tid int) *task {

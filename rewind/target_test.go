@@ -119,6 +119,10 @@ func targetHTTP() {
 		}
 		fmt.Fprintf(w, "%d", counter)
 	})
+	mux.HandleFunc("/count", func(w http.ResponseWriter, r *http.Request) {
+		counter++
+		fmt.Fprintf(w, "%d", counter)
+	})
 	mux.HandleFunc("/state", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%d %d", counter, len(store)) })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

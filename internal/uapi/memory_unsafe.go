@@ -15,7 +15,7 @@ func Scan(pagemap int, a *PmScanArg, vec []PageRegion) (int, Errno) {
 	} else {
 		a.Vec, a.VecLen, a.ReturnMask = 0, 0, 0
 	}
-	n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(pagemap), PagemapScan, uintptr(unsafe.Pointer(a)))
+	n, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(pagemap), PagemapScan, uintptr(unsafe.Pointer(a)))
 	return int(n), e
 }
 

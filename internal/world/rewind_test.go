@@ -262,6 +262,15 @@ func TestRewindOfStrangeEnds(t *testing.T) {
 			r.do(`click(selector="button")`)
 			r.do("noop(500)")
 		},
+		"a page that does not want to be left": func(ctx context.Context, b *browser.Browser) {
+			must(t, b.Navigate(ctx, dataPage(`<button onclick="onbeforeunload=e=>e.preventDefault();onpagehide=()=>{fetch('http://127.0.0.1:8080/add',{mode:'no-cors',keepalive:true});const t=Date.now();while(Date.now()-t<1500);}">edit</button>`)))
+			r.do(`click(selector="button")`)
+		},
+		"another shape of what the application has prepared": func(ctx context.Context, b *browser.Browser) {
+			must(t, r.w.Setup(ctx, []postgres.Statement{{SQL: "ALTER TABLE note ALTER COLUMN body TYPE varchar(200), ADD COLUMN extra int"}}))
+			frame := `<iframe src="http://127.0.0.1:8080/"></iframe>`
+			must(t, b.Navigate(ctx, dataPage(strings.Repeat(frame, 8))))
+		},
 		"much memory": func(ctx context.Context, b *browser.Browser) {
 			must(t, b.Navigate(ctx, dataPage(`<button onclick="window.keep=[];for(let i=0;i<300000;i++)keep.push({i,s:'x'+i})">go</button>`)))
 			r.do(`click(selector="button")`)
