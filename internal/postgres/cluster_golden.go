@@ -13,7 +13,7 @@ import (
 )
 
 // goldenFormat is raised when clusters are made differently, so that old ones are not used.
-const goldenFormat = 3
+const goldenFormat = 4
 
 // GoldenKey names the content of a cluster: equal keys, equal clusters.
 func GoldenKey(in Install, spec Spec) (string, error) {
@@ -74,5 +74,5 @@ func makeGolden(ctx context.Context, in Install, spec Spec, folder string) error
 	if err := sys.CopyTree(data, folder, sys.Owner{UID: 0, GID: 0}); err != nil {
 		return fmt.Errorf("make cluster: %w", err)
 	}
-	return nil
+	return putRandomLibrary(folder)
 }

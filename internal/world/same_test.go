@@ -2,6 +2,7 @@ package world_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,4 +88,55 @@ func draw(t *testing.T, w *world.World) (string, error) {
 		fmt.Fprintln(&out, o.Text)
 	}
 	return out.String(), nil
+}
+
+// TestConnectionsDrawTogether: which connection to the database serves a request does not
+// tell in the identifiers that it makes.
+func TestConnectionsDrawTogether(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	img, err := world.BuildImage(ctx, scriptWorld(t, drawing, `{tcp: "127.0.0.1:8080"}`, "CREATE TABLE drawn (n int, u uuid DEFAULT gen_random_uuid())"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := world.Start(ctx, img, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Clocked(); err != nil {
+		t.Skipf("unsupported: %v", err)
+	}
+	query := func(sql string) string {
+		rows, err := w.Reader().Query(ctx, sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *rows.Text[0][0]
+	}
+	one := func(int) string { return query("SELECT gen_random_uuid()::text") }
+	other := func(n int) string {
+		if err := w.Setup(ctx, []postgres.Statement{{SQL: fmt.Sprintf("INSERT INTO drawn VALUES (%d)", n)}}); err != nil {
+			t.Fatal(err)
+		}
+		return query(fmt.Sprintf("SELECT u::text FROM drawn WHERE n = %d", n))
+	}
+	play := func(who ...func(int) string) (drawn []string) {
+		if err := w.BeginEpisode(ctx, img.Spec.Clock, 7); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Setup(ctx, []postgres.Statement{{SQL: "DELETE FROM drawn"}}); err != nil {
+			t.Fatal(err)
+		}
+		for n, f := range who {
+			drawn = append(drawn, f(n))
+		}
+		return drawn
+	}
+	first := play(one, one, one)
+	for _, again := range [][]string{play(other, one, other), play(one, other, other)} {
+		if !slices.Equal(again, first) {
+			t.Errorf("drawn were %q, by one connection alone %q", again, first)
+		}
+	}
 }

@@ -211,9 +211,10 @@ func (w *World) startDatabase(ctx context.Context, svc Service) error {
 }
 
 func (i *Image) databaseProcess(svc Service, in postgres.Install) sandbox.Process {
+	env := append(postgres.ServerEnv(), "HOME="+dataHome, opensslVariable+"="+plainOpenSSL)
 	return sandbox.Process{
 		SameAddresses: true, Pid: i.pidOf(svc.Name),
-		Name: svc.Name, UID: uidDB, Dir: dataDir, Env: append(postgres.ServerEnv(), "HOME="+dataHome, opensslVariable+"="+plainOpenSSL),
+		Name: svc.Name, UID: uidDB, Dir: dataDir, Env: append(env, postgres.RandomEnv(dataDir)...),
 		Argv: postgres.ServerArgv(in, dataDir, socketDir, "127.0.0.1", postgres.Port),
 	}
 }

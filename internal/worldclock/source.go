@@ -17,23 +17,21 @@ import (
 // processes of the service, the oldest first. What one process draws does not move what
 // another gets.
 //
-// Workers that a service has ready when an episode begins take turns in place of that: the
-// first of them to draw gets the first stream. Which of a pool's connections or of a server's
-// workers serves a request depends on how requests overlapped in real time, and is nothing
-// that the numbers should tell.
+// Workers that a service has ready when an episode begins draw from one stream together.
+// Which of a pool's connections or of a server's workers serves a request depends on how
+// requests overlapped in real time, and is nothing that the numbers should tell.
 type Source struct {
 	mu      sync.Mutex
 	label   string            // guarded by mu
 	seed    uint64            // guarded by mu
 	real    map[string]bool   // guarded by mu: services that get the kernel's
 	roots   map[string]int    // guarded by mu: first process of each service
-	streams map[int]*stream   // guarded by mu, by process
+	streams map[int]*stream   // guarded by mu, by process, and by the negative number of the first for a service's workers
 	groups  map[int]int       // guarded by mu: process of a thread
 	starts  map[string]uint64 // guarded by mu: programs begun by each service
 
-	youngest int               // guarded by mu: the last process that was there when the episode began; 0 before the first
-	turns    map[string]uint64 // guarded by mu: workers of each service that have drawn since
-	apart    map[string]bool   // guarded by mu: services whose processes have parts of their own
+	youngest int             // guarded by mu: the last process that was there when the episode began; 0 before the first
+	apart    map[string]bool // guarded by mu: services whose processes have parts of their own
 }
 
 // stream is what one process draws from.
@@ -65,7 +63,7 @@ func (s *Source) Reseed(label string, seed uint64) {
 
 // reseed is called with mu held, or before anybody else has the Source.
 func (s *Source) reseed(label string, seed uint64) {
-	s.label, s.seed, s.starts, s.turns = label, seed, map[string]uint64{}, map[string]uint64{}
+	s.label, s.seed, s.starts = label, seed, map[string]uint64{}
 	s.streams, s.groups = map[int]*stream{}, map[int]int{}
 }
 
@@ -84,7 +82,6 @@ type SourceState struct {
 	label   string
 	seed    uint64
 	starts  map[string]uint64
-	turns   map[string]uint64
 	streams map[int][]byte
 
 	youngest int
@@ -94,7 +91,7 @@ type SourceState struct {
 func (s *Source) Save() *SourceState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := &SourceState{label: s.label, seed: s.seed, starts: maps.Clone(s.starts), turns: maps.Clone(s.turns), youngest: s.youngest, streams: map[int][]byte{}}
+	st := &SourceState{label: s.label, seed: s.seed, starts: maps.Clone(s.starts), youngest: s.youngest, streams: map[int][]byte{}}
 	for pid, stream := range s.streams {
 		stream.mu.Lock()
 		st.streams[pid], _ = stream.gen.MarshalBinary() // never fails
@@ -107,8 +104,7 @@ func (s *Source) Save() *SourceState {
 func (s *Source) Restore(st *SourceState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.label, s.seed, s.youngest = st.label, st.seed, st.youngest
-	s.starts, s.turns = maps.Clone(st.starts), maps.Clone(st.turns)
+	s.label, s.seed, s.youngest, s.starts = st.label, st.seed, st.youngest, maps.Clone(st.starts)
 	s.streams, s.groups = map[int]*stream{}, map[int]int{}
 	for pid, state := range st.streams {
 		gen := rand.NewChaCha8([32]byte{})
@@ -161,22 +157,27 @@ func (s *Source) stream(service string, tid int) *stream {
 		}
 		s.groups[tid] = group
 	}
-	if st := s.streams[group]; st != nil {
+	key := group
+	if s.isWorker(service, group) {
+		key = -s.roots[service]
+	}
+	if st := s.streams[key]; st != nil {
 		return st
 	}
-	what, n := s.part(service, group)
+	what, n := "workers", uint64(0)
+	if key > 0 {
+		what, n = "process", s.place(service, group)
+	}
 	st := &stream{gen: rand.NewChaCha8(s.key(service, what, n))}
-	s.streams[group] = st
+	s.streams[key] = st
 	return st
 }
 
-// part says which stream a process gets. It is called with mu held.
-func (s *Source) part(service string, pid int) (what string, n uint64) {
-	if pid == s.roots[service] || pid > s.youngest || s.apart[service] {
-		return "process", s.place(service, pid)
-	}
-	s.turns[service]++
-	return "turn", s.turns[service]
+// isWorker says whether a process is one of those that were ready, beside the service's
+// first. It is called with mu held.
+func (s *Source) isWorker(service string, pid int) bool {
+	root := s.roots[service]
+	return root != 0 && pid != root && pid <= s.youngest && !s.apart[service]
 }
 
 // begin fills in what the next program of a service begins with.

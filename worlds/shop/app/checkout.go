@@ -94,9 +94,7 @@ func (s *shop) showAddressStep(c *call, p checkoutPage) error {
 	return c.render("checkout-address", "Checkout: address", p)
 }
 
-// newOrderToken names an order that is to be. It is drawn here and not by the database: each
-// connection of the pool draws numbers of its own, and which one is free tells of how fast
-// the requests before it were.
+// newOrderToken names an order that is to be.
 func newOrderToken() string { return uuid.NewString() }
 
 func (s *shop) checkoutAddressSave(c *call) error {
