@@ -126,7 +126,7 @@ func Dial(addr string, o Options) (*Client, error) {
 			PingTimeout:     15 * time.Second,
 		},
 	}
-	rpc := pommelv1connect.NewGymServiceClient(&http.Client{Transport: authorized{transport, o.Token}}, base,
+	rpc := pommelv1connect.NewGymServiceClient(&http.Client{Transport: whole{authorized{transport, o.Token}}}, base,
 		connect.WithReadMaxBytes(maxMessage),
 		// Packing a page of text takes longer than sending it.
 		connect.WithAcceptCompression("gzip", nil, nil),

@@ -9,6 +9,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/pommelgym/pommel/client"
 	pommelv1 "github.com/pommelgym/pommel/gen/pommel/v1"
 	"github.com/pommelgym/pommel/gym"
 )
@@ -19,12 +20,15 @@ func BenchmarkStepStreamGRPC(b *testing.B) { benchmarkStep(b, true, connect.With
 func BenchmarkStepUnary(b *testing.B)      { benchmarkStep(b, false) }
 func BenchmarkStepUnaryJSON(b *testing.B)  { benchmarkStep(b, false, connect.WithProtoJSON()) }
 
+// longPage answers at once with a text of 15 kB.
+var longPage = script{observation: func(int) *gym.Observation {
+	return &gym.Observation{URL: "http://shop/", Title: "Shop", Text: longText, Tabs: []gym.Tab{{URL: "http://shop/"}}}
+}}
+
+var longText = strings.Repeat("[12] button 'Add to basket', focused\n", 15<<10/37)
+
 func benchmarkStep(b *testing.B, stream bool, opts ...connect.ClientOption) {
-	text := strings.Repeat("[12] button 'Add to basket', focused\n", 15<<10/37)
-	sessions := newScripted(b, script{observation: func(int) *gym.Observation {
-		return &gym.Observation{URL: "http://shop/", Title: "Shop", Text: text, Tabs: []gym.Tab{{URL: "http://shop/"}}}
-	}})
-	srv := serve(b, sessions, Options{}, "127.0.0.1:0")
+	srv := serve(b, newScripted(b, longPage), Options{}, "127.0.0.1:0")
 	c := gymClient(b, srv.url, append(opts, connect.WithAcceptCompression("gzip", nil, nil))...)
 	id := mustReset(b, c, &pommelv1.ResetRequest{}).GetEpisodeId()
 	step := func() error {
@@ -44,6 +48,30 @@ func benchmarkStep(b *testing.B, stream bool, opts ...connect.ClientOption) {
 			return err
 		}
 	}
+	timed(b, step)
+}
+
+// The same through the client package, as trainers in Go use it.
+func BenchmarkStepOverClient(b *testing.B) {
+	srv := serve(b, newScripted(b, longPage), Options{}, "127.0.0.1:0")
+	c, err := client.Dial(srv.url, client.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	sess, err := c.Session(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer sess.Close()
+	if _, err := sess.Reset(b.Context(), client.Request{Task: "buy-item"}); err != nil {
+		b.Fatal(err)
+	}
+	timed(b, func() error { _, err := sess.Step(b.Context(), "noop()"); return err })
+}
+
+func timed(b *testing.B, step func() error) {
+	b.ReportAllocs()
 	var took []time.Duration
 	for b.Loop() {
 		start := time.Now()

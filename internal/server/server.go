@@ -155,7 +155,9 @@ func (s *Server) routes() http.Handler {
 		connect.WithRecover(s.recovered),
 	}
 	mux := http.NewServeMux()
-	mux.Handle(pommelv1connect.NewGymServiceHandler(service{s}, rpc...))
+	path, handler := pommelv1connect.NewGymServiceHandler(service{s}, rpc...)
+	mux.Handle(path, handler)
+	mux.Handle(pommelv1connect.GymServiceSessionProcedure, gatherWrites(handler))
 	reflector := grpcreflect.NewStaticReflector(pommelv1connect.GymServiceName)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector))
