@@ -12,10 +12,10 @@ GOTEST  ?= go test -timeout 12m
 
 export CGO_ENABLED := 0
 
-.PHONY: screenshots help setup build demo test test-go test-python test-peers examples bench experiment soak lint gen install clean
+.PHONY: screenshots help setup build demo test test-go test-python test-peers examples bench experiment soak soak-openenv lint gen install clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what is missing (Chromium, PostgreSQL, fonts, QEMU)
 	@scripts/setup
@@ -79,7 +79,10 @@ soak: setup build ## long runs: 10,000 resets with random actions, episodes by b
 	@$(BIN) soak --world shop --part rpc --episodes 5000
 	@$(BIN) run --world shop --agent oracle --episodes 1000 --parallel 2 --expect-success 1
 	@POMMEL_SOAK=1 $(GOTEST) -timeout 60m -run 'Soak|Continuations|KeptStarts' ./...
-	@POMMEL_SOAK=1 $(MAKE) test-peers
+	@$(MAKE) soak-openenv
+
+soak-openenv: build $(PEERS)/.ready ## 500 episodes by 8 sessions of the package openenv, half of them killed at the end
+	@POMMEL_BIN=$(CURDIR)/$(BIN) $(PEERS)/bin/python clients/python/peers/soak_openenv.py --sessions 8 --episodes 500
 
 lint: ## golangci-lint with the layer rules
 	@mkdir -p .tmp/bin && GOBIN=$(CURDIR)/.tmp/bin go install -modfile=tools/go.mod github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from conftest import TASK, rpc, solution
+from plays import TASK, rpc, solution
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
