@@ -43,26 +43,72 @@ type mcpResult struct {
 }
 
 func (c *mcpCmd) Run(ctx context.Context, s *State) error {
-	g, err := c.open(ctx, s, 1)
-	if err != nil {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	e := &mcpEpisode{begun: make(chan struct{})}
+	go func() {
+		defer close(e.begun)
+		if e.err = c.begin(ctx, s, e); e.err != nil {
+			stop(e.err) // there is nothing that an agent could do
+		}
+	}()
+	defer e.close()
+	// Agents' programs wait a few seconds for an answer to their first words, and longer
+	// for a tool: the protocol is spoken from the start, and the tools wait for the world.
+	agent := mcp.New(mcp.Config{Episode: e.await, Log: s.logger(c.Log), Version: version.String()})
+	served := agent.Serve(ctx, io.NopCloser(s.Stdin), keepOpen{s.Stdout})
+	stop(errors.New("the agent has left"))
+	<-e.begun
+	if e.err != nil {
+		return errors.Join(served, e.err)
+	}
+	return errors.Join(served, c.report(ctx, s, e.sessions, e.id))
+}
+
+// mcpEpisode is the one episode, which begins while the agent is already being heard.
+type mcpEpisode struct {
+	begun chan struct{}
+	// Set before begun is closed.
+	gym      *gym.Gym
+	sessions *gym.Table
+	id       string
+	err      error
+}
+
+func (c *mcpCmd) begin(ctx context.Context, s *State, e *mcpEpisode) (err error) {
+	if e.gym, err = c.open(ctx, s, 1); err != nil {
 		return err
 	}
-	defer g.Close()
-	sessions := g.Sessions(gym.SessionLimits{Lease: mcpLease, MaxLease: mcpLease})
-	defer sessions.Close()
-	first, err := sessions.Reset(ctx, gym.SessionRequest{Request: gym.Request{
+	e.sessions = e.gym.Sessions(gym.SessionLimits{Lease: mcpLease, MaxLease: mcpLease})
+	first, err := e.sessions.Reset(ctx, gym.SessionRequest{Request: gym.Request{
 		Task: c.Task, Seed: c.Seed, MaxSteps: c.MaxSteps, Client: "mcp", View: gym.View{Screenshot: c.Screenshot},
 	}})
 	if err != nil {
 		return err
 	}
-	agent := mcp.New(mcp.Config{
-		Sessions: sessions, Log: s.logger(c.Log), Version: version.String(),
-		Episode: func(http.Header) (string, bool) { return first.EpisodeID, true },
-	})
+	e.id = first.EpisodeID
 	s.say("pommel mcp: task %s, seed %d; an agent may speak on standard input", c.Task, c.Seed)
-	served := agent.Serve(ctx, io.NopCloser(s.Stdin), keepOpen{s.Stdout})
-	return errors.Join(served, c.report(ctx, s, sessions, first.EpisodeID))
+	return nil
+}
+
+// await waits until the episode has begun.
+func (e *mcpEpisode) await(ctx context.Context, _ http.Header) (gym.Sessions, string, error) {
+	select {
+	case <-e.begun:
+		return e.sessions, e.id, e.err
+	case <-ctx.Done():
+		return nil, "", context.Cause(ctx)
+	}
+}
+
+func (e *mcpEpisode) close() {
+	<-e.begun
+	if e.sessions != nil {
+		e.sessions.Close()
+	}
+	if e.gym != nil {
+		_ = e.gym.Close()
+	}
 }
 
 // report writes what came of the episode where the agent does not read it.

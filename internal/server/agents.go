@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strings"
+
+	"github.com/pommelgym/pommel/internal/fault"
 )
 
 // agents makes and reads the tokens with which agents act through MCP. A token names
@@ -46,12 +48,19 @@ const episodeHeader = "Pommel-Episode"
 
 // named is the episode that a request's headers name. An agent's token names its own and
 // no other, whatever stands beside it.
-func (a agents) named(h http.Header) (id string, ok bool) {
-	if token, has := strings.CutPrefix(h.Get("Authorization"), "Bearer "+agentPrefix); has {
-		return a.episode(agentPrefix + token)
+func (a agents) named(h http.Header) (id string, err error) {
+	token, own := strings.CutPrefix(h.Get("Authorization"), "Bearer "+agentPrefix)
+	if own {
+		id, own = a.episode(agentPrefix + token)
+	} else {
+		id = h.Get(episodeHeader)
+		own = id != ""
 	}
-	id = h.Get(episodeHeader)
-	return id, id != ""
+	if !own {
+		return "", fault.New(fault.InvalidArgument, "the request names no episode").
+			WithHint("send the episode's agent token as Authorization: Bearer")
+	}
+	return id, nil
 }
 
 func (a agents) sum(episode string) []byte {

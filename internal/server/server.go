@@ -119,7 +119,11 @@ func New(sessions gym.Sessions, opts Options) *Server {
 		Sessions: s.sessions, Log: s.log, Count: s.metrics.Surface("openenv"), Stopping: s.stopping, Idle: opts.Idle,
 	})
 	s.mcp = mcp.New(mcp.Config{
-		Sessions: s.sessions, Log: s.log, Count: s.metrics.Surface("mcp"), Episode: s.agents.named, Version: sessions.Describe().Version,
+		Log: s.log, Count: s.metrics.Surface("mcp"), Version: sessions.Describe().Version,
+		Episode: func(_ context.Context, h http.Header) (gym.Sessions, string, error) {
+			id, err := s.agents.named(h)
+			return s.sessions, id, err
+		},
 	})
 	s.dashboard = dashboard.New(dashboard.Config{
 		Sessions: sessions, Traces: opts.Traces, Training: opts.Training, Metrics: s.metrics.Gatherer(), Stopping: s.stopping, Log: s.log,

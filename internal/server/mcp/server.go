@@ -21,9 +21,9 @@ answers with the page as it is then. Elements are named by the bid in brackets. 
 
 // Config of a Server.
 type Config struct {
-	Sessions gym.Sessions
-	// Episode is the one that a request may act on; header is nil on stdio.
-	Episode func(header http.Header) (id string, ok bool)
+	// Episode is the one that a request may act on, and who has it; header is nil on stdio.
+	// It may wait until there is one.
+	Episode func(ctx context.Context, header http.Header) (gym.Sessions, string, error)
 	// Log must not be nil.
 	Log *slog.Logger
 	// Count is told of each call and how it ended; nil counts nothing.
@@ -94,12 +94,11 @@ func (s *Server) dispatch(ctx context.Context, req *sdk.CallToolRequest) (*sdk.C
 	if req.Extra != nil {
 		header = req.Extra.Header
 	}
-	id, ok := s.cfg.Episode(header)
-	if !ok {
-		return nil, fault.New(fault.InvalidArgument, "the request names no episode").
-			WithHint("send the episode's agent token as Authorization: Bearer")
+	sessions, id, err := s.cfg.Episode(ctx, header)
+	if err != nil {
+		return nil, err
 	}
-	st, err := s.cfg.Sessions.Status(ctx, id)
+	st, err := sessions.Status(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +106,7 @@ func (s *Server) dispatch(ctx context.Context, req *sdk.CallToolRequest) (*sdk.C
 		if st.Last.Done() {
 			return nil, errOver()
 		}
-		o, err := s.cfg.Sessions.Observe(ctx, id, st.View)
+		o, err := sessions.Observe(ctx, id, st.View)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +120,7 @@ func (s *Server) dispatch(ctx context.Context, req *sdk.CallToolRequest) (*sdk.C
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.cfg.Sessions.Step(ctx, id, n, text, st.View)
+	r, err := sessions.Step(ctx, id, n, text, st.View)
 	if err != nil {
 		return nil, err
 	}
