@@ -78,7 +78,7 @@ soak: setup build ## long runs: 10,000 resets with random actions, episodes by b
 	@$(BIN) soak --world shop --resets 10000 --actions 10
 	@$(BIN) soak --world shop --part rpc --episodes 5000
 	@$(BIN) run --world shop --agent oracle --episodes 1000 --parallel 2 --expect-success 1
-	@POMMEL_SOAK=1 $(GOTEST) -timeout 60m -run 'Soak|Continuations|KeptStarts' ./...
+	@POMMEL_SOAK=1 $(GOTEST) -timeout 60m -run 'Soak|Continuations|KeptStarts|HostileRoot|Conformance' ./...
 	@$(MAKE) soak-openenv
 
 soak-openenv: build $(PEERS)/.ready ## 500 episodes by 8 sessions of the package openenv, half of them killed at the end

@@ -106,8 +106,13 @@ type ResetInfo struct {
 // measure what it takes to put them back.
 type Services struct{ s *world.Services }
 
-// OpenServices starts and saves them.
-func OpenServices(ctx context.Context, name string, progress func(string)) (*Services, error) {
+// OpenServices starts and saves them. The driver is one that can put them back in place:
+// rewind or microvm; "auto" is rewind.
+func OpenServices(ctx context.Context, name, driver string, progress func(string)) (*Services, error) {
+	d, err := world.DriverByName(driver)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := world.Find(name)
 	if err != nil {
 		return nil, err
@@ -120,12 +125,15 @@ func OpenServices(ctx context.Context, name string, progress func(string)) (*Ser
 	if err != nil {
 		return nil, err
 	}
-	s, err := world.StartServices(ctx, img, progress)
+	s, err := world.StartServices(ctx, img, d, progress)
 	if err != nil {
 		return nil, err
 	}
 	return &Services{s}, nil
 }
+
+// Driver is the name of the driver that puts them back.
+func (s *Services) Driver() string { return s.s.Driver() }
 
 // Work changes rows and has a page made.
 func (s *Services) Work(ctx context.Context) error { return s.s.Work(ctx) }

@@ -112,6 +112,7 @@ func (g *Gym) boot(ctx context.Context, o Options) error {
 	switch d := driver.(type) {
 	case world.Rewind:
 		d.VerifyEvery, d.Starts, d.CheckpointBytes = o.VerifyEvery, o.Starts, int64(o.CheckpointMB)<<20
+		d.Rehearse = g.rehearse
 		driver = d
 	default:
 		if o.Spares == 0 {

@@ -7,14 +7,14 @@ import (
 	"github.com/pommelgym/pommel/gym"
 )
 
-// services measures database and application alone. There is one driver that can.
+// services measures database and application alone.
 func (c *benchResetCmd) services(ctx context.Context, s *State) error {
-	b, err := gym.OpenServices(ctx, c.World, s.bootProgress())
+	b, err := gym.OpenServices(ctx, c.World, c.Driver, s.bootProgress())
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	res := &resetBench{World: c.World, Driver: "rewind", Part: c.Part, N: c.N}
+	res := &resetBench{World: c.World, Driver: b.Driver(), Part: c.Part, N: c.N}
 	usage := b.Usage()
 	res.MemoryMB.Start, res.Tree.Processes, res.Tree.Threads = usage.MemoryMB, usage.Processes, usage.Threads
 	bar := s.progress("bench reset services", c.N)

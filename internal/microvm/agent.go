@@ -198,6 +198,17 @@ func (a *agent) forget() error {
 	return nil
 }
 
+// dropEvents forgets what nobody has asked for.
+func (a *agent) dropEvents() {
+	for {
+		select {
+		case <-a.events:
+		default:
+			return
+		}
+	}
+}
+
 // discard reads away what has come.
 func discard(c *net.UnixConn) error {
 	raw, err := c.SyscallConn()

@@ -24,7 +24,7 @@ type Machine struct {
 
 	mu      sync.Mutex
 	streams []*net.UnixConn // all that lead to the guest's database
-	dialled int             // guarded by mu; how many of them were asked for
+	dialled []*stream       // guarded by mu; those that were asked for
 	now     time.Time       // guarded by mu; the instant that the guest's services read
 }
 
@@ -208,19 +208,50 @@ func (m *Machine) Resumed(ctx context.Context, now time.Time) error {
 // Dial connects with the guest's database. A machine has as many connections as wire.Streams.
 func (m *Machine) Dial(ctx context.Context) (net.Conn, error) {
 	m.mu.Lock()
-	if m.dialled == len(m.streams) {
+	if len(m.dialled) == len(m.streams) {
 		m.mu.Unlock()
 		return nil, errors.New("the machine has no stream left")
 	}
-	c := m.streams[m.dialled]
-	m.dialled++
-	n := m.dialled
+	s := &stream{UnixConn: m.streams[len(m.dialled)]}
+	m.dialled = append(m.dialled, s)
+	n := len(m.dialled)
 	m.mu.Unlock()
 	if _, err := m.agent.call(ctx, wire.Request{Dial: n}); err != nil {
-		_ = c.Close()
+		_ = s.Close()
 		return nil, err
 	}
-	return c, nil
+	return s, nil
+}
+
+// Restart ends the guest's services and starts them again, from nothing but the plan: what
+// they did before is forgotten, but the emulator has translated their programs. The
+// connections that were dialled are closed, and can be dialled anew.
+func (m *Machine) Restart(ctx context.Context, progress func(string)) error {
+	m.mu.Lock()
+	old := m.dialled
+	m.dialled = nil
+	m.mu.Unlock()
+	for _, s := range old {
+		_ = s.Close()
+	}
+	m.agent.dropEvents()
+	if _, err := m.agent.call(ctx, wire.Request{Restart: true}); err != nil {
+		return m.explain(err)
+	}
+	// The guest has let go of its ends: what is left in them was said before.
+	for _, c := range m.streams[:len(old)] {
+		if err := errors.Join(discard(c), c.SetDeadline(time.Time{})); err != nil {
+			return fmt.Errorf("clear a stream: %w", err)
+		}
+	}
+	st, err := m.ready(ctx, progress)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = st.Now
+	return nil
 }
 
 // Clocked is nil when the guest's services live by the world's clock; else it says why not.

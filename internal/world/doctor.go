@@ -57,7 +57,12 @@ func machineFinding(ctx context.Context) sandbox.Finding {
 		f.Detail, f.Remedy = err.Error(), fault.HintOf(err)
 		return f
 	}
-	f.OK, f.Detail = true, "machines are emulated by "+microvm.Emulator+" and put back in place"
+	f.OK, f.Detail = true, "machines are emulated by "+microvm.Emulator+" and put back in place; "
+	if err := microvm.Hardware(); err != nil {
+		f.Detail += err.Error()
+	} else {
+		f.Detail += "the processor could run them itself, which is not used"
+	}
 	return f
 }
 

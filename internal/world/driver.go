@@ -50,7 +50,7 @@ type inPlace interface {
 }
 
 // Drivers are all drivers; "auto" takes the first that the host can use, a machine never.
-func Drivers() []Driver { return []Driver{Rewind{}, Respawn{}, MicroVM()} }
+func Drivers() []Driver { return []Driver{Rewind{}, Respawn{}, MicroVM(), MicroVMClone()} }
 
 // DriverByName finds a driver. "" and "auto" are the best that the host can use.
 func DriverByName(name string) (Driver, error) {
@@ -67,7 +67,7 @@ func DriverByName(name string) (Driver, error) {
 			}
 			return d, nil
 		case "", "auto":
-			if d == Driver(MicroVM()) {
+			if d.Name() == machineName || d.Name() == cloneName {
 				continue
 			}
 			err := d.Available(ctx)

@@ -185,6 +185,24 @@ func (w *World) startMachine(ctx context.Context, progress func(string), t *micr
 	return nil
 }
 
+// rehearse lets the services be used and then starts them again.
+func (w *World) rehearse(ctx context.Context, progress func(string), use func(context.Context, *World) error) error {
+	if err := w.connectJudge(ctx); err != nil {
+		return err
+	}
+	if err := use(ctx, w); err != nil {
+		return fmt.Errorf("rehearse: %w", err)
+	}
+	if err := w.Browser().ClearState(ctx); err != nil {
+		return w.blame(browserName, err)
+	}
+	_, _ = w.judge.Close(ctx), w.setup.Close(ctx) // their other ends are ended anyway
+	if err := w.vm.m.Restart(ctx, progress); err != nil {
+		return w.blame(microvm.Name, err)
+	}
+	return w.box.SetClock(clockOf(w.img.Spec).Start)
+}
+
 // loseGuest notes that the services are of no use any more, which putting the machine back changes.
 func (w *World) loseGuest(cause error) {
 	w.mu.Lock()

@@ -3,6 +3,7 @@ package world_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -14,13 +15,21 @@ import (
 
 func startMachine(t *testing.T, img *world.Image) *rewound {
 	t.Helper()
+	return startMachineBy(t, img, func(*world.Rewind) {})
+}
+
+func startMachineBy(t *testing.T, img *world.Image, change func(*world.Rewind)) *rewound {
+	t.Helper()
 	r := &rewound{t: t, driver: world.MicroVM()}
+	change(&r.driver)
 	if err := r.driver.Available(testContext(t)); err != nil {
 		t.Skipf("unsupported: %v", err)
 	}
 	began := time.Now()
 	var err error
-	r.w, err = r.driver.Start(testContext(t), img, func(s string) { t.Logf("%6.2fs %s", time.Since(began).Seconds(), s) })
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	defer cancel()
+	r.w, err = r.driver.Start(ctx, img, func(s string) { t.Logf("%6.2fs %s", time.Since(began).Seconds(), s) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +79,45 @@ func TestMachineAfterHostileRoot(t *testing.T) {
 	t.Logf("%d resets in place; p50 %v max %v", len(r.took), r.took[len(r.took)/2], r.took[len(r.took)-1])
 }
 
-// rounds is how often each is done.
-func rounds() int { return 1 }
+// rounds is how often each is done: a hundred resets and more with POMMEL_SOAK.
+func rounds() int {
+	if os.Getenv("POMMEL_SOAK") != "" {
+		return 13
+	}
+	return 1
+}
+
+// What is done in a rehearsal leaves nothing in rows, files, counters, page and clock: the world is the
+// one that a driver without rehearsals starts.
+func TestMachineAfterRehearsal(t *testing.T) {
+	t.Parallel()
+	img := worldtest.MiniImage(t)
+	plain := startRewound(t, img, 0)
+	var rehearsed []string
+	r := startMachineBy(t, img, func(d *world.Rewind) {
+		d.Rehearse = func(_ context.Context, w *world.World) error {
+			r := &rewound{t: t, w: w}
+			must(t, w.BeginEpisode(testContext(t), img.Spec.Clock, 7))
+			r.begin(7, img.Spec.Browser.StartURL)
+			r.do(`click(selector="text=Add")`)
+			rehearsed = append(rehearsed, r.observe(browser.View{}).Title, r.fingerprint())
+			return nil
+		}
+	})
+	open, rows := plain.observe(browser.View{Elements: true}), plain.fingerprint()
+	if len(rehearsed) != 2 || rehearsed[0] != "Added" || rehearsed[1] == rows {
+		t.Fatalf("the rehearsal was %q", rehearsed)
+	}
+	if now, want := r.w.Now(), plain.w.Now(); !now.Equal(want) {
+		t.Errorf("the clock is at %v, want %v", now, want)
+	}
+	for _, after := range []string{"a rehearsal", "a reset"} {
+		r.asBefore(after, open, rows)
+	}
+	if err := r.w.Reproducible(); err != nil {
+		t.Error(err)
+	}
+}
 
 // Checkpoints are of the guest too: its rows and its clock.
 func TestMachineCheckpoint(t *testing.T) {

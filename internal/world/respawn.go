@@ -10,22 +10,45 @@ import (
 
 // Respawn resets a world by ending all its processes and starting them afresh from the
 // golden state. It works wherever worlds work.
-type Respawn struct{}
+type Respawn struct {
+	machine bool // services run in a machine of their own
+}
 
-// Name is "respawn".
-func (Respawn) Name() string { return "respawn" }
+// cloneName is the name of the driver that starts each world from a copy of a machine.
+const cloneName = "microvm-clone"
 
-// Available asks for no more than worlds do.
-func (Respawn) Available(context.Context) error {
+// MicroVMClone is Respawn for worlds whose services run in a machine: each is a copy of the
+// template that MicroVM's worlds start from.
+func MicroVMClone() Respawn { return Respawn{machine: true} }
+
+// Name is "respawn", or "microvm-clone" where services run in a machine.
+func (d Respawn) Name() string {
+	if d.machine {
+		return cloneName
+	}
+	return "respawn"
+}
+
+// Available asks for no more than worlds do, and for an emulator if there are machines.
+func (d Respawn) Available(context.Context) error {
 	if os.Geteuid() != 0 {
 		return fault.New(fault.Unsupported, "worlds need root: they make namespaces and mounts").WithHint("run as root, or in a container with CAP_SYS_ADMIN")
+	}
+	if d.machine {
+		return machineAvailable()
 	}
 	return nil
 }
 
 // Start brings up a world. It leaves the processor to running episodes where they want it.
-func (Respawn) Start(ctx context.Context, img *Image, progress func(string)) (*World, error) {
-	return start(ctx, img, progress, startOptions{background: true})
+func (d Respawn) Start(ctx context.Context, img *Image, progress func(string)) (_ *World, err error) {
+	o := startOptions{background: true}
+	if d.machine {
+		if o.template, err = img.machine(ctx, progress); err != nil {
+			return nil, err
+		}
+	}
+	return start(ctx, img, progress, o)
 }
 
 // Reset replaces the world by a fresh one.

@@ -27,6 +27,11 @@ type Rewind struct {
 	// rewind; 0 is 16, negative none.
 	Starts int
 
+	// Rehearse, if given, does in a world what its episodes will do. It is asked where that is
+	// much slower at the first time: by an emulator, which translates programs as they run.
+	// Afterwards the services are started again, so that nothing of it is left but the speed.
+	Rehearse func(ctx context.Context, w *World) error
+
 	machine bool // services run in a machine of their own
 }
 
@@ -101,6 +106,7 @@ func (d Rewind) Start(ctx context.Context, img *Image, progress func(string)) (_
 		if o.template, err = img.machine(ctx, progress); err != nil {
 			return nil, err
 		}
+		o.rehearse = d.Rehearse
 	}
 	w, err := start(ctx, img, progress, o)
 	if err != nil {

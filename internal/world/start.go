@@ -41,6 +41,10 @@ const (
 // startTimeout bounds a start as a whole, whatever the caller's context says.
 const startTimeout = 3 * time.Minute
 
+// rehearsedTimeout bounds a start in which services are rehearsed and started again by an
+// emulated processor, on a host that may be busy.
+const rehearsedTimeout = 8 * time.Minute
+
 // Start brings a world up: database, services in order, browser with the start page
 // loaded. An error names the service that failed and its last output; then nothing is
 // left running. progress may be nil.
@@ -56,13 +60,19 @@ type startOptions struct {
 	room int64
 	// template, if given, is the machine that services run in.
 	template *microvm.Template
+	// rehearse, if given, is done with the services before they are started again.
+	rehearse func(context.Context, *World) error
 }
 
 func start(ctx context.Context, img *Image, progress func(stage string), o startOptions) (_ *World, err error) {
 	if progress == nil {
 		progress = func(string) {}
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	limit := startTimeout
+	if o.rehearse != nil {
+		limit = rehearsedTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	w := newWorld(img)
 	defer func() {
@@ -154,6 +164,12 @@ func (w *World) boot(ctx context.Context, progress func(string), o startOptions)
 	progress("starting the browser")
 	if err := <-opened; err != nil {
 		return w.blame(browserName, err)
+	}
+	if o.rehearse != nil {
+		progress("rehearsing")
+		if err := w.rehearse(ctx, progress, o.rehearse); err != nil {
+			return err
+		}
 	}
 	if err := w.connectJudge(ctx); err != nil {
 		return err

@@ -29,11 +29,13 @@ type agent struct {
 	box   *sandbox.Sandbox         // guarded by mu
 	state wire.State               // guarded by mu
 	procs map[string]*sandbox.Proc // guarded by mu
-	told  map[string]bool          // guarded by mu: services whose end the world knows of
+	told  map[*sandbox.Proc]bool   // guarded by mu: services whose end the world knows of, or need not
+
+	streams []*stream // guarded by mu
 }
 
 func newAgent(plan wire.Plan, port *os.File) *agent {
-	return &agent{plan: plan, port: port, procs: map[string]*sandbox.Proc{}, told: map[string]bool{}}
+	return &agent{plan: plan, port: port, procs: map[string]*sandbox.Proc{}, told: map[*sandbox.Proc]bool{}}
 }
 
 // send writes one message. The port has one reader, which takes whole lines.
@@ -112,6 +114,8 @@ func (a *agent) handle(ctx context.Context, req wire.Request, m *wire.Message) e
 		return box.SetClock(*req.Clock)
 	case req.Reseed != nil:
 		return box.Reseed(ctx, req.Reseed.Label, req.Reseed.Seed)
+	case req.Restart:
+		return a.restart(box)
 	case req.Dial > 0:
 		return a.dial(box, req.Dial)
 	case req.Check:
@@ -157,8 +161,8 @@ func (a *agent) check(ctx context.Context, box *sandbox.Sandbox) error {
 // tell says that a service has ended, once.
 func (a *agent) tell(p *sandbox.Proc) {
 	a.mu.Lock()
-	known := a.told[p.Name]
-	a.told[p.Name] = true
+	known := a.told[p]
+	a.told[p] = true
 	a.mu.Unlock()
 	if !known {
 		a.send(wire.Message{Ended: &wire.Ended{Service: p.Name, How: p.Exit().String(), Log: p.Log()}})

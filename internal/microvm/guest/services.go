@@ -37,6 +37,25 @@ func (a *agent) start() {
 	go a.send(wire.Message{State: &st})
 }
 
+// restart ends the services, with all that they have written, and has them started again.
+func (a *agent) restart(box *sandbox.Sandbox) error {
+	a.mu.Lock()
+	for _, p := range a.procs {
+		a.told[p] = true
+	}
+	streams := a.streams
+	a.box, a.state, a.streams, a.procs = nil, wire.State{}, nil, map[string]*sandbox.Proc{}
+	a.mu.Unlock()
+	for _, s := range streams {
+		s.close()
+	}
+	if err := box.Close(); err != nil {
+		return fmt.Errorf("end the services: %w", err)
+	}
+	go a.start()
+	return nil
+}
+
 func (a *agent) startAll(ctx context.Context) (service string, err error) {
 	a.send(wire.Message{Stage: "starting the machine's sandbox"})
 	cfg := a.plan.Sandbox

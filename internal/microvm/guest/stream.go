@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/microvm/wire"
@@ -27,15 +28,33 @@ func (a *agent) dial(box *sandbox.Sandbox, n int) error {
 		_ = port.Close()
 		return fmt.Errorf("connect a stream: %w", err)
 	}
-	go func() {
+	s := &stream{port: port, conn: conn}
+	a.mu.Lock()
+	a.streams = append(a.streams, s)
+	a.mu.Unlock()
+	s.pumps.Go(func() {
 		_ = pump(conn, port)
 		_ = conn.Close()
-	}()
-	go func() {
+	})
+	s.pumps.Go(func() {
 		_ = pump(port, conn)
 		_ = port.Close()
-	}()
+	})
 	return nil
+}
+
+// stream is a port that is connected with the database.
+type stream struct {
+	port  *os.File
+	conn  net.Conn
+	pumps sync.WaitGroup
+}
+
+// close lets go of both sides: a port that somebody still reads cannot be opened again.
+func (s *stream) close() {
+	_ = s.conn.Close()
+	_ = s.port.Close()
+	s.pumps.Wait()
 }
 
 // pump copies until one side has ended.

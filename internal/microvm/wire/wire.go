@@ -18,6 +18,9 @@ type Request struct {
 	Clock *time.Time `json:"clock,omitempty"`
 	// Reseed makes the services' random bytes a function of a seed.
 	Reseed *Reseed `json:"reseed,omitempty"`
+	// Restart ends the services and starts them again, from nothing but the plan. The answer
+	// comes at once; events tell how far it is, as at the first start.
+	Restart bool `json:"restart,omitempty"`
 	// Dial connects a stream with the database; it is the number of a port, from 1.
 	Dial int `json:"dial,omitempty"`
 	// Check asks whether all services live. Ends until now are told before the answer.
