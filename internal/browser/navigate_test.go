@@ -145,3 +145,20 @@ func TestServerThatIsGoneIsAFault(t *testing.T) {
 		t.Fatalf("the page's clock went on by %s", d)
 	}
 }
+
+// A document whose world has not got our script yet is waited for.
+func TestADocumentThatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	s := browsertest.NewSite(t)
+	s.Page("/", `<title>t</title><p>text</p>`)
+	s.Go("/")
+	ctx := browsertest.Context(t)
+	bare := `void (() => {const kept = P; let asked = 0; Object.defineProperty(globalThis, 'P', {get() { if (++asked < 3) throw new ReferenceError('P is not defined'); return kept; }})})()`
+	if err := s.EvalAgent(ctx, bare, nil); err != nil {
+		t.Fatal(err)
+	}
+	var title string
+	if err := s.EvalAgent(ctx, "P.observe && document.title", &title); err != nil || title != "t" {
+		t.Errorf("the document said %q, %v", title, err)
+	}
+}

@@ -142,13 +142,35 @@ func (p *page) noteScript(raw json.RawMessage) {
 // decodes its value. A promise is awaited. When the document changes under the
 // expression it is evaluated again in the new one, so it must be harmless to repeat.
 func (p *page) evalAgent(ctx context.Context, expr string, out any) error {
-	for range 20 {
+	for gone, bare := 0, 0; gone < 20; {
 		err := p.evalOnce(ctx, expr, out)
-		if !contextGone(err) {
+		switch {
+		case errors.Is(err, errBare) && bare < maxBare:
+			// The first, empty document of a renderer that has just come has a world without
+			// our script; the one that is to be shown follows.
+			bare++
+			p.pause(ctx, hop)
+		case contextGone(err):
+			gone++
+		default:
 			return err
 		}
 	}
 	return fmt.Errorf("evaluate in page: the document changed 20 times")
+}
+
+// maxBare bounds how many hops a document may be without our script.
+const maxBare = 500
+
+var errBare = errors.New("the document has not begun")
+
+// pause waits for another document, d at most.
+func (p *page) pause(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	var id int64
+	p.b.read(func() { id = p.agentCtx })
+	_ = p.b.until(ctx, "wait for the document", func() bool { return p.agentCtx != id || p.trouble() != nil })
 }
 
 func (p *page) evalOnce(ctx context.Context, expr string, out any) error {
@@ -230,6 +252,9 @@ func decodeEval(raw json.RawMessage, out any) error {
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return fmt.Errorf("decode evaluation: %w", err)
+	}
+	if v.Exception != nil && strings.HasPrefix(v.Exception.Exception.Description, "ReferenceError: P is not defined") {
+		return errBare
 	}
 	if v.Exception != nil {
 		return fmt.Errorf("evaluate in page: %s %s", v.Exception.Text, v.Exception.Exception.Description)
