@@ -20,7 +20,7 @@ type TaskFacts struct {
 	// Unsaid are free choices that the judge expects and that neither the instruction, nor the
 	// setup, nor the start tells.
 	Unsaid []string
-	// Asked are the values of numbers and choices that the instruction names.
+	// Asked are the values of numbers and choices that the instruction names and the judge compares.
 	Asked map[string]string
 	// Secrets are values that an agent must find out by working: the right answers.
 	Secrets []string
@@ -63,13 +63,15 @@ func (f *TaskFacts) judge(u task.Uses) {
 	for _, name := range slices.Sorted(maps.Keys(u.Kinds)) {
 		free := u.Kinds[name] == "int" || u.Kinds[name] == "choice"
 		said := slices.Contains(u.Instruction, name)
-		if said && !u.Reaches(name, matters) {
+		// What is made of the same choices as something that is judged is judged with it.
+		if said && !u.Reaches(name, matters) && !slices.ContainsFunc(u.Sources[name], func(of string) bool { return u.Reaches(of, matters) }) {
 			f.Unjudged = append(f.Unjudged, name)
 		}
 		if free && !u.Reaches(name, told) && u.Reaches(name, u.Reward) {
 			f.Unsaid = append(f.Unsaid, name)
 		}
-		if free && said {
+		// One that the judge knows only by what follows from it need not be done word by word.
+		if free && said && slices.Contains(u.Reward, name) {
 			f.Asked[name] = f.Params[name]
 		}
 	}

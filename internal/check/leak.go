@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -33,8 +35,8 @@ func (p *prover) secrets(context.Context) (string, error) {
 
 // lies says in which part of a page a secret lies that its text does not show.
 func lies(secret string, o *gym.Observation) string {
-	s := plain(secret)
-	if len(s) < shortest || strings.Contains(plain(o.Text), s) {
+	s, text := plain(secret), plain(o.Text)
+	if len(s) < shortest || strings.Contains(text, s) || dated(secret, text) {
 		return ""
 	}
 	if strings.Contains(plain(o.URL), s) {
@@ -44,6 +46,15 @@ func lies(secret string, o *gym.Observation) string {
 		return "the source"
 	}
 	return ""
+}
+
+// spellings are how pages write a date that their source has as year, month and day.
+var spellings = []string{"2 January 2006", "January 2, 2006", "2 Jan 2006", "Jan 2, 2006", "02/01/2006", "01/02/2006", "2/1/2006", "1/2/2006", "02.01.2006", "2.1.2006"}
+
+// dated says whether a secret is a date that the text shows in words or another order.
+func dated(secret, text string) bool {
+	day, err := time.Parse(time.DateOnly, secret)
+	return err == nil && slices.ContainsFunc(spellings, func(layout string) bool { return strings.Contains(text, plain(day.Format(layout))) })
 }
 
 // plain leaves out what separates digits and words differently from page to page.
