@@ -63,8 +63,9 @@ func (f *TaskFacts) judge(u task.Uses) {
 	for _, name := range slices.Sorted(maps.Keys(u.Kinds)) {
 		free := u.Kinds[name] == "int" || u.Kinds[name] == "choice"
 		said := slices.Contains(u.Instruction, name)
-		// What is made of the same choices as something that is judged is judged with it.
-		if said && !u.Reaches(name, matters) && !slices.ContainsFunc(u.Sources[name], func(of string) bool { return u.Reaches(of, matters) }) {
+		// Another spelling of what is judged is judged with it.
+		spelt := slices.ContainsFunc(u.Sources[name], func(of string) bool { return slices.Contains(matters, of) })
+		if said && !spelt && !u.Reaches(name, matters) {
 			f.Unjudged = append(f.Unjudged, name)
 		}
 		if free && !u.Reaches(name, told) && u.Reaches(name, u.Reward) {
