@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -94,17 +93,14 @@ func (s *shop) showAddressStep(c *call, p checkoutPage) error {
 	return c.render("checkout-address", "Checkout: address", p)
 }
 
-// newOrderToken names an order that is to be.
-func newOrderToken() string { return uuid.NewString() }
-
 func (s *shop) checkoutAddressSave(c *call) error {
 	p, ok, err := s.beginCheckout(c, 1)
 	if err != nil || !ok {
 		return err
 	}
 	id, _ := c.formInt("address", 1, 1<<30)
-	tag, err := s.db.Exec(c.ctx(), `INSERT INTO checkouts (customer_id, token, address_id) SELECT customer_id, $3::text::uuid, id FROM addresses WHERE id = $2 AND customer_id = $1
-		ON CONFLICT (customer_id) DO UPDATE SET address_id = excluded.address_id`, c.user.CustomerID, id, newOrderToken())
+	tag, err := s.db.Exec(c.ctx(), `INSERT INTO checkouts (customer_id, address_id) SELECT customer_id, id FROM addresses WHERE id = $2 AND customer_id = $1
+		ON CONFLICT (customer_id) DO UPDATE SET address_id = excluded.address_id`, c.user.CustomerID, id)
 	if err != nil {
 		return err
 	}

@@ -90,8 +90,8 @@ func (s *shop) couponApply(c *call) error {
 	if wrong.CouponProblem != "" {
 		return s.cartWith(c, wrong)
 	}
-	_, err = s.db.Exec(c.ctx(), `INSERT INTO checkouts (customer_id, token, coupon_id) VALUES ($1, $3::text::uuid, $2)
-		ON CONFLICT (customer_id) DO UPDATE SET coupon_id = excluded.coupon_id`, c.user.CustomerID, k.ID, newOrderToken())
+	_, err = s.db.Exec(c.ctx(), `INSERT INTO checkouts (customer_id, coupon_id) VALUES ($1, $2)
+		ON CONFLICT (customer_id) DO UPDATE SET coupon_id = excluded.coupon_id`, c.user.CustomerID, k.ID)
 	if err != nil {
 		return err
 	}

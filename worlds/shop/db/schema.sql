@@ -113,7 +113,7 @@ CREATE TABLE cart_items (
 -- placing the order idempotent: it ends up in orders.checkout_token, which is unique.
 CREATE TABLE checkouts (
   customer_id     int  PRIMARY KEY REFERENCES customers ON DELETE CASCADE,
-  token           uuid NOT NULL UNIQUE,
+  token           uuid NOT NULL UNIQUE DEFAULT gen_random_uuid(),
   address_id      int  REFERENCES addresses ON DELETE SET NULL,
   shipping_method text REFERENCES shipping_methods,
   payment_method  text CHECK (payment_method IN ('card', 'invoice', 'cash')),
