@@ -155,13 +155,13 @@ func (s *Services) Close() error { return s.s.Close() }
 
 // Counts say what became of the worlds since the gym was opened.
 type Counts struct {
-	Resets, SlowPaths, Failures, Lost int
+	Resets, SlowPaths, Failures, Lost, Verified int
 }
 
 // Counts are those of now.
 func (g *Gym) Counts() Counts {
 	s := g.pool.Stats()
-	return Counts{Resets: s.Resets, SlowPaths: s.SlowPaths, Failures: s.Failures, Lost: s.Lost}
+	return Counts{Resets: s.Resets, SlowPaths: s.SlowPaths, Failures: s.Failures, Lost: s.Lost, Verified: s.Verified}
 }
 
 // Pids are the processes of all worlds that are up.

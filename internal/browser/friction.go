@@ -36,7 +36,8 @@ type Request struct {
 type Fate struct {
 	// Hold is how long, in virtual time, it is held before anything else.
 	Hold time.Duration
-	// Fail makes it fail with a reason of DevTools: ConnectionReset, TimedOut.
+	// Fail makes it fail with a reason of DevTools: ConnectionReset, ConnectionRefused, TimedOut. In the
+	// place of a document stands a page that says so.
 	Fail string
 	// Answer is given instead of asking the server.
 	Answer *Answer

@@ -124,7 +124,7 @@ func (p *page) rule(f Friction, ev pausedEvent) {
 	case p.hold(ev.RequestID, r, ev.ResourceType, fate):
 		return
 	}
-	p.proceed(ev.RequestID, fate)
+	p.proceed(ev.RequestID, ev.failed(fate))
 }
 
 func typeOf(devtools string) string {
@@ -177,7 +177,7 @@ func (p *page) rewrite(ev pausedEvent, fate Fate) {
 	answer, fail := fate.Rewrite(got)
 	switch {
 	case fail != "":
-		p.proceed(ev.RequestID, Fate{Fail: fail})
+		p.proceed(ev.RequestID, ev.failed(Fate{Fail: fail}))
 	case answer != nil:
 		p.fulfil(ev.RequestID, answer)
 	default:

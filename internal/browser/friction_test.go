@@ -169,7 +169,7 @@ func TestFates(t *testing.T) {
 		"lost reply": {"/data", browser.Fate{Rewrite: lost}, "click(selector='#b')", "TypeError after", 1},
 		"truncated":  {"/data", browser.Fate{Rewrite: cut}, "click(selector='#b')", "200 da after", 1},
 		"form":       {"/post", browser.Fate{Answer: &browser.Answer{Status: 502, Headers: [][2]string{{"Content-Type", "text/html"}}, Body: []byte("<h1>Bad gateway</h1>")}}, "click(selector='#send')", "Bad gateway", 0},
-		"form lost":  {"/post", browser.Fate{Rewrite: lost}, "click(selector='#send')", "", 1},
+		"form lost":  {"/post", browser.Fate{Rewrite: lost}, "click(selector='#send')", "site can’t be reached[^$]*ERR_CONNECTION_RESET[^$]*Reload", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -181,6 +181,40 @@ func TestFates(t *testing.T) {
 			}
 		})
 	}
+}
+
+// oneFailure lets the first request of a page fail.
+type oneFailure struct {
+	friction
+	had atomic.Bool
+}
+
+func (f *oneFailure) Request(r browser.Request) browser.Fate {
+	if strings.HasSuffix(r.URL, "/next") && !f.had.Swap(true) {
+		return browser.Fate{Hold: 3 * time.Second, Fail: "TimedOut"}
+	}
+	return browser.Fate{}
+}
+
+// TestUnreachable: a document that failed is told of at its own address, can be loaded again,
+// and the page before it can be gone back to; no renderer is ended for it.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	f := &oneFailure{friction: friction{patterns: []browser.Pattern{{URL: "*", Type: "document"}}}}
+	s, _ := frictionSite(t, &f.friction)
+	if err := s.SetFriction(browsertest.Context(t), f); err != nil {
+		t.Fatal(err)
+	}
+	act(t, s, "click(selector='#next')")
+	wantText(t, s, "127.0.0.1 took too long to respond.")
+	wantText(t, s, "ERR_TIMED_OUT")
+	if o := see(t, s); !strings.HasSuffix(o.URL, "/next") {
+		t.Errorf("the address is %s", o.URL)
+	}
+	act(t, s, `click(selector="role=button[name='Reload']")`)
+	wantText(t, s, "arrived")
+	act(t, s, "go_back()")
+	wantText(t, s, "button 'go'")
 }
 
 // TestChangesToDocuments: each document is shown once; scripts and windows change.

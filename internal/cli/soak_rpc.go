@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/soak"
 )
 
@@ -17,9 +16,7 @@ type rpcSoak struct {
 // runRPC has bad clients play over the stream RPC.
 func (c *soakCmd) runRPC(ctx context.Context, s *State) error {
 	told := s.bootProgress()
-	g, err := gym.Open(ctx, gym.Options{
-		World: c.World, Driver: c.Driver, Worlds: c.Worlds, Spares: -1, Traces: "off", VerifyEvery: c.Verify, Log: s.logger(c.Log), Progress: told,
-	})
+	g, err := c.open(ctx, s, told)
 	if err != nil {
 		return err
 	}

@@ -6,4 +6,7 @@
 // all rows that were changed) is what every client must get later, whatever happened
 // to its calls. A step that was carried out twice has changed the chain, the count of
 // steps, and as a rule the reward.
+//
+// It also begins episodes over and over, plays them at random, and holds each start, all that
+// is seen and all rows, against the first one of its kind.
 package soak

@@ -75,3 +75,52 @@ func TestFaultsAreFound(t *testing.T) {
 		t.Errorf("result %+v", r)
 	}
 }
+
+// TestStarts: a start is the same whenever it comes again, in whichever world, and a database that
+// was left changed is found.
+func TestStarts(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	g, err := gym.Open(ctx, gym.Options{World: "../check/testdata/worlds/proof", Worlds: 2, Traces: "off", VerifyEvery: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	r, err := RunResets(ctx, g, Resets{Count: 40, Actions: 4, Seeds: 2, Seed: 1, OnReset: func(int) { seen++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Resets != 40 || seen != 40 || r.Wrong != 0 || r.Orphans != 0 || r.Lost != 0 || r.Failures != 0 || r.Starts >= r.Resets || r.Actions == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestWrongStart: another start of the same kind is a wrong state.
+func TestWrongStart(t *testing.T) {
+	t.Parallel()
+	k := &resetting{first: map[string]string{}}
+	k.began("a", "x", 0)
+	k.began("b", "y", 0)
+	k.began("a", "x", 0)
+	if k.res.Wrong != 0 {
+		t.Error("the same start counts as wrong")
+	}
+	if k.began("a", "y", 0); k.res.Wrong != 1 || len(k.res.Problems) != 1 {
+		t.Errorf("another start does not: %+v", k.res)
+	}
+}
+
+// TestInterrupted: what was found until an interruption is told.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	g, err := gym.Open(ctx, gym.Options{World: "../check/testdata/worlds/proof", Worlds: 1, Traces: "off"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := RunResets(ctx, g, Resets{Count: 1000, Actions: 2, Seeds: 2, OnReset: func(int) { cancel() }})
+	if err == nil || r == nil || r.Resets == 0 || r.OK {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -77,6 +77,8 @@ type Stats struct {
 	SlowPaths int `json:"slow_paths"`
 	Failures  int `json:"failures"`
 	Lost      int `json:"lost"`
+	// Verified are resets after which the world was compared with its snapshot byte for byte.
+	Verified int `json:"verified"`
 	// LastReset is the latest report.
 	LastReset ResetReport `json:"last_reset"`
 	LastError string      `json:"last_error,omitempty"`
@@ -321,6 +323,9 @@ func (p *Pool) noteReset(report ResetReport, err error) {
 	p.count(func(s *Stats) {
 		s.Resets++
 		s.LastReset = report
+		if report.Verified {
+			s.Verified++
+		}
 		if report.SlowPath {
 			s.SlowPaths++
 		}
