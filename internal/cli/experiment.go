@@ -21,7 +21,7 @@ type experimentCmd struct {
 	Profiles  []string `default:"calm,rough,heldout" help:"What both are judged under."`
 	Steps     int      `default:"2600" help:"Steps of training for each policy."`
 	Seeds     []int64  `default:"1,2,3" help:"Seeds of training: one policy of each arm for each."`
-	Episodes  int      `default:"54" help:"Episodes of each policy for each set of tasks and each profile."`
+	Rounds    int      `default:"3" help:"How often each policy plays each task under each profile."`
 	HintAfter int      `default:"2" help:"As in pommel train."`
 	Prior     bool     `default:"true" negatable:"" help:"As in pommel train."`
 	Parallel  int      `default:"2" help:"How many worlds play at the same time; the result does not depend on it."`
@@ -31,8 +31,8 @@ type experimentCmd struct {
 
 // Validate refuses what cannot be meant.
 func (c *experimentCmd) Validate() error {
-	if c.Steps < 1 || c.Episodes < 1 || c.Parallel < 1 || c.HintAfter < 0 || len(c.Seeds) == 0 || len(c.Profiles) == 0 {
-		return fmt.Errorf("--steps, --episodes and --parallel take 1 or more, --hint-after 0 or more, --seeds and --profiles one or more each")
+	if c.Steps < 1 || c.Rounds < 1 || c.Parallel < 1 || c.HintAfter < 0 || len(c.Seeds) == 0 || len(c.Profiles) == 0 {
+		return fmt.Errorf("--steps, --rounds and --parallel take 1 or more, --hint-after 0 or more, --seeds and --profiles one or more each")
 	}
 	if c.Report == "" {
 		c.Report = filepath.Join(c.Out, "report.md")
@@ -97,7 +97,7 @@ func (c *experimentCmd) design(g *gym.Gym) (d experiment.Design, err error) {
 		World: g.Describe().World, Train: taskIDs(learnt), Steps: c.Steps, Seeds: c.Seeds, HintAfter: c.HintAfter, Prior: c.Prior,
 		Arms:     []experiment.Arm{{Name: "calm"}, {Name: c.Profile, Profile: c.Profile}},
 		Suites:   []experiment.Suite{{Name: "test", Tasks: taskIDs(unseen)}, {Name: "train", Tasks: taskIDs(learnt)}},
-		Profiles: c.Profiles, Episodes: c.Episodes, FirstSeed: firstUnseenSeed,
+		Profiles: c.Profiles, Rounds: c.Rounds, FirstSeed: firstUnseenSeed,
 	}, nil
 }
 
@@ -144,8 +144,8 @@ func (c *experimentCmd) write(r *experiment.Result) error {
 // command is what repeats the experiment.
 func (c *experimentCmd) command() string {
 	seeds := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(c.Seeds)), ","), "[]")
-	cmd := fmt.Sprintf("pommel experiment --world %s --profile %s --profiles %s --steps %d --seeds %s --episodes %d --hint-after %d",
-		c.World, c.Profile, strings.Join(c.Profiles, ","), c.Steps, seeds, c.Episodes, c.HintAfter)
+	cmd := fmt.Sprintf("pommel experiment --world %s --profile %s --profiles %s --steps %d --seeds %s --rounds %d --hint-after %d",
+		c.World, c.Profile, strings.Join(c.Profiles, ","), c.Steps, seeds, c.Rounds, c.HintAfter)
 	if len(c.Tasks) > 0 {
 		cmd += " --tasks " + strings.Join(c.Tasks, ",")
 	}

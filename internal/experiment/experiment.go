@@ -35,10 +35,10 @@ type Design struct {
 	// HintAfter and Prior are those of training.
 	HintAfter int  `json:"hint_after"`
 	Prior     bool `json:"prior"`
-	// Every policy plays Episodes of each suite under each profile, from FirstSeed on.
+	// Every policy plays each task of each suite Rounds times under each profile, from FirstSeed on.
 	Suites    []Suite  `json:"suites"`
 	Profiles  []string `json:"profiles"`
-	Episodes  int      `json:"episodes"`
+	Rounds    int      `json:"rounds"`
 	FirstSeed int64    `json:"first_seed"`
 }
 
@@ -200,10 +200,11 @@ func (l *Lab) judge(ctx context.Context, d Design, dir string, suite Suite, prof
 	if err != nil {
 		return nil, err
 	}
-	each, end := l.Judge(label, d.Episodes)
+	n := d.Rounds * len(tasks)
+	each, end := l.Judge(label, n)
 	defer end()
 	sum, err := rollout.Run(ctx, l.Gym, rollout.Config{
-		Agent: "policy:" + filepath.Join(dir, "policy.pommel"), Tasks: tasks, Episodes: d.Episodes, Parallel: l.Parallel, Seed: d.FirstSeed, Profile: profile, OnEpisode: each,
+		Agent: "policy:" + filepath.Join(dir, "policy.pommel"), Tasks: tasks, Episodes: n, Parallel: l.Parallel, Seed: d.FirstSeed, Profile: profile, OnEpisode: each,
 	})
 	if err == nil {
 		err = ctx.Err() // what was cut off is not to be kept

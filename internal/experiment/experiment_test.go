@@ -12,7 +12,7 @@ import (
 func results() *Result {
 	r := &Result{Design: Design{
 		World: "w", Arms: []Arm{{Name: "calm"}, {Name: "rough", Profile: "rough"}}, Train: []string{"a", "b"}, Steps: 100, Seeds: []int64{1, 2},
-		Suites: []Suite{{Name: "test", Tasks: []string{"c"}}}, Profiles: []string{"calm", "heldout"}, Episodes: 50,
+		Suites: []Suite{{Name: "test", Tasks: []string{"c"}}}, Profiles: []string{"calm", "heldout"}, Rounds: 50,
 	}}
 	for i, arm := range []string{"calm", "rough"} {
 		for _, seed := range r.Design.Seeds {
