@@ -20,7 +20,7 @@ type soakCmd struct {
 	Seed    int64  `default:"1" help:"Of the random choices."`
 	Worlds  int    `default:"2" help:"How many worlds play at the same time; what part resets plays does not depend on it."`
 
-	Task     []string      `help:"Part rpc: only these tasks (repeat or separate by commas)."`
+	Task     []string      `help:"Only these tasks (repeat or separate by commas)."`
 	Episodes int           `default:"5000" help:"Part rpc: how many episodes are finished."`
 	Clients  int           `default:"4" help:"Part rpc: how many clients there are."`
 	Lease    time.Duration `default:"2s" help:"Part rpc: how long a client may be silent."`
@@ -66,7 +66,7 @@ func (c *soakCmd) runResets(ctx context.Context, s *State) error {
 	}
 	bar := s.progress("soak", c.Resets)
 	r, err := soak.RunResets(ctx, g, soak.Resets{
-		Count: c.Resets, Actions: c.Actions, Seeds: c.Seeds, Seed: c.Seed,
+		Count: c.Resets, Actions: c.Actions, Seeds: c.Seeds, Seed: c.Seed, Tasks: c.Task,
 		OnReset: func(wrong int) { bar.step(fmt.Sprintf("%d wrong", wrong)) },
 	})
 	bar.end()

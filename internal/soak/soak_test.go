@@ -87,7 +87,7 @@ func TestStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := 0
-	r, err := RunResets(ctx, g, Resets{Count: 40, Actions: 4, Seeds: 2, Seed: 1, OnReset: func(int) { seen++ }})
+	r, err := RunResets(ctx, g, Resets{Count: 40, Actions: 4, Seeds: 2, Seed: 1, Tasks: []string{"note", "parcel"}, OnReset: func(int) { seen++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
