@@ -36,6 +36,7 @@ import (
 	"github.com/pommelgym/pommel/internal/server/dashboard"
 	"github.com/pommelgym/pommel/internal/server/mcp"
 	"github.com/pommelgym/pommel/internal/server/metrics"
+	"github.com/pommelgym/pommel/internal/server/nemo"
 	"github.com/pommelgym/pommel/internal/server/openenv"
 	"github.com/pommelgym/pommel/internal/server/spans"
 )
@@ -87,6 +88,7 @@ type Server struct {
 	metrics  *metrics.Metrics
 	openenv  *openenv.Handler
 	mcp      *mcp.Server
+	nemo     *nemo.Handler
 	spans    *spans.Spans
 	// dashboard is for people, and for the trainer's side only.
 	dashboard *dashboard.Handler
@@ -125,6 +127,7 @@ func New(sessions gym.Sessions, opts Options) *Server {
 			return s.sessions, id, err
 		},
 	})
+	s.nemo = nemo.New(nemo.Config{Sessions: s.sessions, Count: s.metrics.Surface("nemo"), Agent: s.agents.token})
 	s.dashboard = dashboard.New(dashboard.Config{
 		Sessions: sessions, Traces: opts.Traces, Training: opts.Training, Metrics: s.metrics.Gatherer(), Stopping: s.stopping, Log: s.log,
 	})
@@ -169,6 +172,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", s.metrics.Handler())
 	s.openenv.Routes(mux)
+	s.nemo.Routes(mux)
 	if !s.opts.NoDashboard {
 		s.dashboard.Routes(mux)
 	}

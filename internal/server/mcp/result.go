@@ -13,8 +13,18 @@ import (
 // maxPart bounds the text and the picture of one result.
 const maxPart = 12 << 20
 
-// fromStep is the result of an action. It says nothing of rewards.
+// fromStep is the result of an action.
 func fromStep(r *gym.Result) *sdk.CallToolResult {
+	out := look(stepHead(r), r.Observation)
+	out.IsError = r.Observation.LastActionError != nil
+	out.Meta = sdk.Meta{"step": r.Step, "done": r.Done()}
+	return out
+}
+
+// StepText is what a model is told of an action that it has made. It says nothing of rewards.
+func StepText(r *gym.Result) string { return ObservationText(stepHead(r), r.Observation) }
+
+func stepHead(r *gym.Result) string {
 	var head strings.Builder
 	if e := r.Observation.LastActionError; e != nil {
 		fmt.Fprintf(&head, "The action failed: %s\n", e)
@@ -28,14 +38,20 @@ func fromStep(r *gym.Result) *sdk.CallToolResult {
 	case r.Truncated:
 		head.WriteString("The episode has ended: the limit of steps is reached.\n")
 	}
-	out := look(head.String(), r.Observation)
-	out.IsError = r.Observation.LastActionError != nil
-	out.Meta = sdk.Meta{"step": r.Step, "done": r.Done()}
-	return out
+	return head.String()
 }
 
 // look is an observation as text, and as a picture when the episode's view asks for one.
 func look(head string, o *gym.Observation) *sdk.CallToolResult {
+	content := []sdk.Content{&sdk.TextContent{Text: ObservationText(head, o)}}
+	if p := o.Screenshot; p != nil && len(p.Data) <= maxPart {
+		content = append(content, &sdk.ImageContent{Data: p.Data, MIMEType: "image/" + p.Format})
+	}
+	return &sdk.CallToolResult{Content: content}
+}
+
+// ObservationText is an observation as a model reads it, behind head.
+func ObservationText(head string, o *gym.Observation) string {
 	var b strings.Builder
 	b.WriteString(head)
 	fmt.Fprintf(&b, "URL: %s\nTitle: %s\n", o.URL, o.Title)
@@ -63,9 +79,5 @@ func look(head string, o *gym.Observation) *sdk.CallToolResult {
 	if cut {
 		text += "\n(cut here)"
 	}
-	content := []sdk.Content{&sdk.TextContent{Text: text}}
-	if p := o.Screenshot; p != nil && len(p.Data) <= maxPart {
-		content = append(content, &sdk.ImageContent{Data: p.Data, MIMEType: "image/" + p.Format})
-	}
-	return &sdk.CallToolResult{Content: content}
+	return text
 }

@@ -50,7 +50,7 @@ func New(c Config) *Server {
 	for _, t := range Tools() {
 		s.sdk.AddTool(&sdk.Tool{
 			Name: t.Name, Description: t.Description, InputSchema: t.Schema,
-			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: t.Name == observeTool, IdempotentHint: t.Name == observeTool},
+			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: t.Name == ObserveTool, IdempotentHint: t.Name == ObserveTool},
 		}, s.call)
 	}
 	return s
@@ -78,7 +78,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	start := time.Now()
 	name := "Step"
-	if req.Params.Name == observeTool {
+	if req.Params.Name == ObserveTool {
 		name = "Observe"
 	}
 	res, err := s.dispatch(ctx, req)
@@ -102,7 +102,7 @@ func (s *Server) dispatch(ctx context.Context, req *sdk.CallToolRequest) (*sdk.C
 	if err != nil {
 		return nil, err
 	}
-	if req.Params.Name == observeTool {
+	if req.Params.Name == ObserveTool {
 		if st.Last.Done() {
 			return nil, errOver()
 		}

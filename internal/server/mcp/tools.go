@@ -8,8 +8,8 @@ import (
 	"github.com/pommelgym/pommel/internal/action"
 )
 
-// observeTool looks without acting.
-const observeTool = "observe"
+// ObserveTool looks without acting.
+const ObserveTool = "observe"
 
 // Tool is one action as agents that call tools see it.
 type Tool struct {
@@ -21,7 +21,7 @@ type Tool struct {
 // Tools are all actions, in the order of the documentation.
 func Tools() []Tool {
 	out := []Tool{{
-		Name: observeTool, Description: "Read the task and look at the page again. It costs no step and changes nothing.",
+		Name: ObserveTool, Description: "Read the task and look at the page again. It costs no step and changes nothing.",
 		Schema: map[string]any{"type": "object", "properties": map[string]any{}, "additionalProperties": false},
 	}}
 	for _, s := range action.Signatures() {

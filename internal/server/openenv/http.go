@@ -110,17 +110,6 @@ func readBody(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 	return body, nil
 }
 
-// statuses of errors over HTTP; what is not named is the server's own failure.
-var statuses = map[fault.Kind]int{
-	fault.InvalidArgument:   http.StatusUnprocessableEntity,
-	fault.NotFound:          http.StatusNotFound,
-	fault.EpisodeOver:       http.StatusConflict,
-	fault.StaleEpisode:      http.StatusConflict,
-	fault.LeaseExpired:      http.StatusGone,
-	fault.ResourceExhausted: http.StatusTooManyRequests,
-	fault.Unsupported:       http.StatusNotImplemented,
-}
-
 // problem is the body of an error. Detail is what the reference server writes there.
 type problem struct {
 	Detail any        `json:"detail"`
@@ -140,14 +129,7 @@ func respond(h *Handler, w http.ResponseWriter, call string, f func() (any, erro
 		return
 	}
 	e := wire.ErrorOf(err)
-	status, ok := statuses[e.Kind]
-	switch {
-	case errors.Is(err, wire.ErrShuttingDown):
-		status = http.StatusServiceUnavailable
-	case !ok:
-		status = http.StatusInternalServerError
-	}
-	write(w, status, problem{Detail: e.String(), Kind: e.Kind, Void: e.Void()})
+	write(w, wire.Status(err), problem{Detail: e.String(), Kind: e.Kind, Void: e.Void()})
 }
 
 func write(w http.ResponseWriter, status int, v any) {

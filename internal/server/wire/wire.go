@@ -5,6 +5,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"unicode/utf8"
 
@@ -65,6 +66,28 @@ func (e Error) Void() bool {
 		return true
 	}
 	return false
+}
+
+// statuses of errors over plain HTTP; what is not named is the server's own failure.
+var statuses = map[fault.Kind]int{
+	fault.InvalidArgument:   http.StatusUnprocessableEntity,
+	fault.NotFound:          http.StatusNotFound,
+	fault.EpisodeOver:       http.StatusConflict,
+	fault.StaleEpisode:      http.StatusConflict,
+	fault.LeaseExpired:      http.StatusGone,
+	fault.ResourceExhausted: http.StatusTooManyRequests,
+	fault.Unsupported:       http.StatusNotImplemented,
+}
+
+// Status is the HTTP status of err where a surface is plain HTTP.
+func Status(err error) int {
+	if errors.Is(err, ErrShuttingDown) {
+		return http.StatusServiceUnavailable
+	}
+	if status, ok := statuses[ErrorOf(err).Kind]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
 }
 
 // Gone says that the caller left or its time was up.
