@@ -14,6 +14,8 @@ type Config struct {
 	Users []User `json:"users"`
 	// Binds are shown read-only, beside the programs and libraries of the host.
 	Binds []Bind `json:"binds"`
+	// Devices are the host's, by their names in /dev, beside those that every program needs.
+	Devices []string `json:"devices,omitempty"`
 	// Folders are made in memory.
 	Folders []Folder `json:"folders"`
 	// FilesBytes bounds the file system in memory.
@@ -70,6 +72,8 @@ type Process struct {
 	Env  []string `json:"env"`
 	Dir  string   `json:"dir"`
 	UID  int      `json:"uid"`
+	// Groups are the host's that it is in, beside its own: for devices.
+	Groups []int `json:"groups,omitempty"`
 	// Nice lowers the priority.
 	Nice int `json:"nice,omitempty"`
 	// OOMScore from 0 to 1000: higher is killed first when memory runs out.

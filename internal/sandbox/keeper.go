@@ -219,7 +219,7 @@ func (k *keeper) spawn(p Process, files []*os.File, c *child) (int, error) {
 		}
 	}
 	attr := &syscall.ProcAttr{Dir: p.Dir, Env: p.Env, Files: fds, Sys: &syscall.SysProcAttr{
-		Credential: &syscall.Credential{Uid: uint32(p.UID), Gid: uint32(p.UID)},
+		Credential: &syscall.Credential{Uid: uint32(p.UID), Gid: uint32(p.UID), Groups: groupsOf(p)},
 		// A session of its own: signals to a group stay within one service.
 		Setsid: true,
 	}}
@@ -239,6 +239,14 @@ func (k *keeper) spawn(p Process, files []*os.File, c *child) (int, error) {
 	// The keeper itself is exempt from the killer of a full cgroup; its children are not.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(itoa(p.OOMScore)), 0)
 	return pid, nil
+}
+
+func groupsOf(p Process) []uint32 {
+	var out []uint32
+	for _, g := range p.Groups {
+		out = append(out, uint32(g))
+	}
+	return out
 }
 
 // pidTries is how often a number is tried for: a thread of another process that starts at the

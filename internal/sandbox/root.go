@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,7 +87,7 @@ func openTrees(cfg Config) ([]attachment, error) {
 			return out, err
 		}
 	}
-	for _, name := range deviceNodes {
+	for _, name := range append(slices.Clone(deviceNodes), cfg.Devices...) {
 		if err := add("/dev/"+name, "/dev/"+name, true); err != nil {
 			return out, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"sync"
@@ -243,6 +244,11 @@ func (s *Sandbox) Path(inside string) string {
 		return "/proc/self/closed-sandbox" // nothing is there
 	}
 	return fmt.Sprintf("/proc/self/fd/%d%s", s.root.Fd(), inside)
+}
+
+// Listen listens on a TCP address of the inside.
+func (s *Sandbox) Listen(ctx context.Context, address string) (net.Listener, error) {
+	return sys.ListenIn(ctx, s.keeper.Pid(), address)
 }
 
 // Done is closed when everything inside has ended.
