@@ -163,7 +163,9 @@ func (a *agent) write(req wire.Request) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	if _, err := a.conn.Write(append(text, '\n')); err != nil {
-		return fmt.Errorf("ask the machine's agent: %w", err)
+		err = fmt.Errorf("ask the machine's agent: %w", err)
+		a.fail(err)
+		return err
 	}
 	return nil
 }

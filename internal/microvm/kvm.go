@@ -6,18 +6,24 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/sys"
 )
 
 // kvmDevice is the kernel's door to the processor's own virtualisation.
 const kvmDevice = "/dev/kvm"
 
 // Hardware says why machines cannot run on the processor itself, or nil. That the device is
-// there is not enough: in some virtual machines it is, and what is started on it never runs.
-func Hardware() error { return hardware("/proc/cpuinfo", kvmDevice) }
+// there is not enough: in some virtual machines it is, and what is started on it is emulated.
+func Hardware() error { return hardware("/proc/cpuinfo", kvmDevice, sys.TryKVM) }
 
-func hardware(cpuinfo, device string) error {
+// hardwareLimit is for a loop of milliseconds, on a host that may be busy.
+const hardwareLimit = 3 * time.Second
+
+func hardware(cpuinfo, device string, try func(device string, limit time.Duration) error) error {
 	ok, err := virtualises(cpuinfo)
 	if err != nil {
 		return err
@@ -25,11 +31,22 @@ func hardware(cpuinfo, device string) error {
 	if !ok {
 		return fault.New(fault.Unsupported, "the processor offers no virtualisation (vmx or svm in %s)", cpuinfo)
 	}
-	f, err := os.OpenFile(device, os.O_RDWR, 0)
-	if err != nil {
-		return fault.New(fault.Unsupported, "no hardware virtualisation: %v", err)
+	if err := try(device, hardwareLimit); err != nil {
+		return fault.New(fault.Unsupported, "no hardware virtualisation: %s: %v", device, err)
 	}
-	return f.Close()
+	return nil
+}
+
+// deviceGroups are the groups that a process needs to be in to use a device.
+func deviceGroups(device string) []int {
+	info, err := os.Stat(device)
+	if err != nil {
+		return nil // who opens it is told
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().Perm()&0o006 != 0o006 {
+		return []int{int(st.Gid)}
+	}
+	return nil
 }
 
 func virtualises(cpuinfo string) (bool, error) {

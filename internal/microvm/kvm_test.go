@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/sys"
 )
 
 func TestHardware(t *testing.T) {
@@ -20,13 +22,23 @@ func TestHardware(t *testing.T) {
 		return path
 	}
 	with, without := write("with", "processor\t: 0\nflags\t\t: fpu svm sse\n"), write("without", "flags\t\t: fpu svm_lock sse\n")
-	device := write("kvm", "")
-	for _, c := range []struct{ cpuinfo, device, why string }{
-		{with, device, ""},
-		{without, device, "no virtualisation"},
-		{with, filepath.Join(dir, "absent"), "absent"},
+	const device = "/dev/kvm"
+	for _, c := range []struct {
+		cpuinfo string
+		tried   error
+		why     string
+	}{
+		{with, nil, ""},
+		{without, nil, "no virtualisation"},
+		{with, sys.ErrKVMSlow, "is emulated"},
+		{with, os.ErrPermission, "permission denied"},
 	} {
-		err := hardware(c.cpuinfo, c.device)
+		err := hardware(c.cpuinfo, device, func(asked string, _ time.Duration) error {
+			if asked != device {
+				t.Errorf("%s was tried", asked)
+			}
+			return c.tried
+		})
 		if c.why == "" {
 			if err != nil {
 				t.Error(err)

@@ -9,85 +9,44 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pommelgym/pommel/internal/microvm/qmp"
 	"github.com/pommelgym/pommel/internal/microvm/wire"
 	"github.com/pommelgym/pommel/internal/sandbox"
-	"github.com/pommelgym/pommel/internal/sys"
 )
 
-// Machine is a running emulator. Its methods may be called at once.
+// Machine is a running machine. Its methods may be called at once.
 type Machine struct {
-	t     *Template
-	proc  *sandbox.Proc
-	qmp   *qmp.Client
-	agent *agent
+	t        *Template
+	proc     *sandbox.Proc
+	control  control
+	agent    *agent
+	link     link
+	forwards []*forward
+	memory   *os.File // of one that was booted to become a template, where it is in a file
 
-	mu      sync.Mutex
-	streams []*net.UnixConn // all that lead to the guest's database
-	dialled []*stream       // guarded by mu; those that were asked for
-	now     time.Time       // guarded by mu; the instant that the guest's services read
+	mu  sync.Mutex
+	now time.Time // guarded by mu; the instant that the guest's services read
 }
 
-// Runner starts a process with descriptors from 3 on, as sandbox.Run does.
-type Runner func(ctx context.Context, p sandbox.Process, extra ...*os.File) (*sandbox.Proc, error)
-
-// Start starts a copy of a template. run starts the emulator, in a sandbox that has the
-// template's Binds and User. lost is told once when the services or the guest have ended.
-func Start(ctx context.Context, run Runner, t *Template, lost func(error)) (*Machine, error) {
-	m, err := start(ctx, t, run, nil, lost)
+// Start starts a copy of a template. lost is told once when the services or the guest have ended.
+func Start(ctx context.Context, box Box, t *Template, lost func(error)) (*Machine, error) {
+	m, err := t.engine.copy(ctx, t, box, lost)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.resume(ctx); err != nil {
-		m.Close()
-		return nil, err
-	}
+	m.now = t.wire.Now
 	return m, nil
 }
 
-// start runs the emulator: with memory given it boots, else it waits for the template's state.
-func start(ctx context.Context, t *Template, run Runner, memory *os.File, lost func(error)) (_ *Machine, err error) {
-	fresh := memory != nil
-	if !fresh {
-		memory = t.memory
+// hello asks whether the services of a copy are ready.
+func (m *Machine) hello(ctx context.Context) error {
+	reply, err := m.agent.call(ctx, wire.Request{Hello: true})
+	if err != nil {
+		return err
 	}
-	m := &Machine{t: t, now: t.wire.Now}
-	var ours, theirs []*os.File
-	defer func() {
-		for _, f := range theirs {
-			_ = f.Close()
-		}
-		if err != nil {
-			for _, f := range ours {
-				_ = f.Close()
-			}
-			m.Close()
-		}
-	}()
-	for range wire.Streams + 2 { // the emulator's own, the agent's
-		o, th, err := sys.Streampair()
-		if err != nil {
-			return nil, err
-		}
-		ours, theirs = append(ours, o), append(theirs, th)
+	if reply.State == nil || !reply.State.Ready {
+		return errors.New("the machine's services are not ready")
 	}
-	extra := append([]*os.File{theirs[0], memory}, theirs[1:]...)
-	if m.proc, err = run(ctx, t.process(fresh), extra...); err != nil {
-		return nil, err
-	}
-	conns := make([]*net.UnixConn, len(ours))
-	for i, f := range ours {
-		if conns[i], err = streamOf(f); err != nil {
-			return nil, err
-		}
-	}
-	ours = nil
-	m.streams = conns[2:]
-	m.agent = newAgent(conns[1], lost)
-	if m.qmp, err = qmp.New(ctx, conns[0], m.event(lost)); err != nil {
-		return nil, m.explain(err)
-	}
-	return m, nil
+	return nil
 }
 
 func streamOf(f *os.File) (*net.UnixConn, error) {
@@ -104,15 +63,6 @@ func streamOf(f *os.File) (*net.UnixConn, error) {
 	return u, nil
 }
 
-// event notices a guest that switched itself off.
-func (m *Machine) event(lost func(error)) func(qmp.Event) {
-	return func(e qmp.Event) {
-		if e.Name == "SHUTDOWN" || e.Name == "GUEST_PANICKED" {
-			m.agent.end(errors.New("the machine's guest ended: " + e.Name))
-		}
-	}
-}
-
 // explain adds the emulator's or the guest's last words.
 func (m *Machine) explain(err error) error {
 	if m.proc == nil {
@@ -120,7 +70,7 @@ func (m *Machine) explain(err error) error {
 	}
 	select {
 	case <-m.proc.Done():
-		err = fmt.Errorf("the emulator %v: %w", m.proc.Exit(), err)
+		err = fmt.Errorf("it %v: %w", m.proc.Exit(), err)
 	default:
 	}
 	if log := m.proc.Log(); log != "" {
@@ -153,38 +103,11 @@ func (m *Machine) ready(ctx context.Context, progress func(string)) (wire.State,
 	}
 }
 
-// resume has a machine that waits go on where the template was.
-func (m *Machine) resume(ctx context.Context) error {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return fmt.Errorf("start the machine: %w", err)
-	}
-	defer r.Close()
-	go func() {
-		defer w.Close()
-		_, _ = w.Write(m.t.state) // who does not read it says so
-	}()
-	if err := m.qmp.Load(ctx, int(r.Fd())); err != nil {
-		return m.explain(err)
-	}
-	if err := m.qmp.Continue(ctx); err != nil {
-		return m.explain(err)
-	}
-	reply, err := m.agent.call(ctx, wire.Request{Hello: true})
-	if err != nil {
-		return m.explain(err)
-	}
-	if reply.State == nil || !reply.State.Ready {
-		return m.explain(errors.New("the machine's services are not ready"))
-	}
-	return nil
-}
-
 // Stop halts the guest, so that it can be saved. Nothing that it has said before is unread.
-func (m *Machine) Stop(ctx context.Context) error { return m.qmp.Stop(ctx) }
+func (m *Machine) Stop(ctx context.Context) error { return m.control.Stop(ctx) }
 
 // Continue lets a guest go on that was stopped.
-func (m *Machine) Continue(ctx context.Context) error { return m.qmp.Continue(ctx) }
+func (m *Machine) Continue(ctx context.Context) error { return m.control.Continue(ctx) }
 
 // Resumed is called when the emulator's process was put back to a moment at which it was
 // stopped. What the guest has said since then never happened; now is the instant that its
@@ -193,56 +116,29 @@ func (m *Machine) Resumed(ctx context.Context, now time.Time) error {
 	if err := m.agent.forget(); err != nil {
 		return err
 	}
-	// A server that was killed has said farewell.
-	for _, c := range m.streams {
-		if err := discard(c); err != nil {
-			return fmt.Errorf("put a stream back: %w", err)
-		}
+	if err := m.link.putBack(); err != nil {
+		return err
 	}
 	m.mu.Lock()
 	m.now = now
 	m.mu.Unlock()
-	return m.qmp.Continue(ctx)
+	return m.control.Continue(ctx)
 }
 
-// Dial connects with the guest's database. A machine has as many connections as wire.Streams.
-func (m *Machine) Dial(ctx context.Context) (net.Conn, error) {
-	m.mu.Lock()
-	if len(m.dialled) == len(m.streams) {
-		m.mu.Unlock()
-		return nil, errors.New("the machine has no stream left")
-	}
-	s := &stream{UnixConn: m.streams[len(m.dialled)]}
-	m.dialled = append(m.dialled, s)
-	n := len(m.dialled)
-	m.mu.Unlock()
-	if _, err := m.agent.call(ctx, wire.Request{Dial: n}); err != nil {
-		_ = s.Close()
-		return nil, err
-	}
-	return s, nil
-}
+// Dial connects with the guest's database, at most wire.Streams times.
+func (m *Machine) Dial(ctx context.Context) (net.Conn, error) { return m.link.dial(ctx) }
 
 // Restart ends the guest's services and starts them again, from nothing but the plan: what
 // they did before is forgotten, but the emulator has translated their programs. The
 // connections that were dialled are closed, and can be dialled anew.
 func (m *Machine) Restart(ctx context.Context, progress func(string)) error {
-	m.mu.Lock()
-	old := m.dialled
-	m.dialled = nil
-	m.mu.Unlock()
-	for _, s := range old {
-		_ = s.Close()
-	}
+	m.link.release()
 	m.agent.dropEvents()
 	if _, err := m.agent.call(ctx, wire.Request{Restart: true}); err != nil {
 		return m.explain(err)
 	}
-	// The guest has let go of its ends: what is left in them was said before.
-	for _, c := range m.streams[:len(old)] {
-		if err := errors.Join(discard(c), c.SetDeadline(time.Time{})); err != nil {
-			return fmt.Errorf("clear a stream: %w", err)
-		}
+	if err := m.link.cleared(); err != nil {
+		return err
 	}
 	st, err := m.ready(ctx, progress)
 	if err != nil {
@@ -312,15 +208,21 @@ func (m *Machine) Exec(ctx context.Context, argv ...string) (output string, code
 	return r.Text, r.Code, err
 }
 
-// Close lets go of the connections. The emulator ends with its sandbox.
+// Close lets go of the connections. The process ends with its sandbox.
 func (m *Machine) Close() {
-	if m.qmp != nil {
-		m.qmp.Close()
+	for _, f := range m.forwards {
+		f.close()
+	}
+	if m.control != nil {
+		m.control.Close()
 	}
 	if m.agent != nil {
 		m.agent.close()
 	}
-	for _, c := range m.streams {
-		_ = c.Close()
+	if m.link != nil {
+		m.link.close()
+	}
+	if m.memory != nil {
+		_ = m.memory.Close()
 	}
 }

@@ -17,6 +17,7 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.MaybeKeeper()
 	guest.MaybeInit()
+	microvm.MaybeFakeFirecracker()
 	os.Exit(m.Run())
 }
 
@@ -78,7 +79,7 @@ func TestMachine(t *testing.T) {
 	}
 	defer box.Close()
 	began := time.Now()
-	m, err := microvm.Start(testContext(t), box.Run, tmpl, func(err error) { t.Error(err) })
+	m, err := microvm.Start(testContext(t), box, tmpl, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,13 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
-	"github.com/pommelgym/pommel/internal/fault"
 	"github.com/pommelgym/pommel/internal/microvm/image"
 	"github.com/pommelgym/pommel/internal/microvm/wire"
 	"github.com/pommelgym/pommel/internal/sandbox"
@@ -21,13 +17,15 @@ import (
 )
 
 // format is raised when templates are made differently.
-const format = 1
+const format = 2
 
 // keepTemplates is how many the cache keeps: some hundred MB each.
 const keepTemplates = 4
 
 // Spec is what a machine is made from.
 type Spec struct {
+	// Engine runs it; "" is Emulated.
+	Engine Engine
 	// MemoryBytes is what the guest has.
 	MemoryBytes int64
 	// Packages are Debian's, beside those that all machines have.
@@ -48,22 +46,25 @@ type Template struct {
 	Key  string
 	Base *image.Base
 
-	memory *os.File // sealed
-	state  []byte
+	engine engine
+	memory *os.File   // QEMU's, sealed
+	state  []byte     // and the state of its devices
+	entry  *sys.Entry // kept in use while machines read files of it
+	saved  string     // its folder, then
 	wire   wire.State
 	khz    uint64
 }
 
-// Files are what an emulator reads, on the host.
+// Files are what machines boot from, on the host.
 type Files struct{ Kernel, Initramfs, Root, World string }
 
 // BuildTemplate makes a template, or takes it from the cache.
 func BuildTemplate(ctx context.Context, cache string, s Spec, progress func(string)) (*Template, error) {
-	version, err := qemuVersion(ctx)
+	t := &Template{Spec: s, khz: ticksPerMillisecond(), engine: s.Engine.make()}
+	version, err := t.engine.version(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t := &Template{Spec: s, khz: ticksPerMillisecond()}
 	if err := t.files(ctx, cache, progress); err != nil {
 		return nil, err
 	}
@@ -78,9 +79,13 @@ func BuildTemplate(ctx context.Context, cache string, s Spec, progress func(stri
 	if err != nil {
 		return nil, fmt.Errorf("make the machine's template: %w", err)
 	}
-	defer entry.Close() // it is read into memory
+	t.entry = entry
 	if err := t.load(entry.Path); err != nil {
-		return nil, fmt.Errorf("read the machine's template: %w", err)
+		return nil, errors.Join(fmt.Errorf("read the machine's template: %w", err), t.Close())
+	}
+	if t.saved == "" {
+		t.entry = nil
+		return t, entry.Close() // it was read into memory
 	}
 	return t, nil
 }
@@ -95,6 +100,7 @@ func (t *Template) files(ctx context.Context, cache string, progress func(string
 	if t.Files.Initramfs, err = image.BuildInitramfs(ctx, cache, t.Base, "/proc/self/exe"); err != nil {
 		return err
 	}
+	t.Spec.Plan.Ports = t.Spec.Ports
 	plan, err := json.Marshal(t.Spec.Plan)
 	if err != nil {
 		return fmt.Errorf("write the machine's plan: %w", err)
@@ -107,7 +113,7 @@ func (t *Template) files(ctx context.Context, cache string, progress func(string
 
 func (t *Template) key(version string) (string, error) {
 	text, err := json.Marshal([]any{
-		format, version, t.Files, t.Base.Digest, t.Spec.MemoryBytes, t.Spec.Ports,
+		format, t.Spec.Engine, version, t.Files, t.Base.Digest, t.Spec.MemoryBytes, t.Spec.Ports,
 		// Machines count their time in ticks of the processor that they were booted on.
 		(t.khz + 500) / 1000,
 	})
@@ -125,93 +131,42 @@ const (
 	aboutFile  = "about.json"
 )
 
-// boot starts a machine from nothing, waits until its services are ready and keeps what it is then.
+// boot starts a machine from nothing, in a sandbox of its own that ends with it, waits until its
+// services are ready and keeps what it is then.
 func (t *Template) boot(ctx context.Context, folder string, progress func(string)) error {
-	memory, err := sys.MemoryFile("pommel-machine", t.Spec.MemoryBytes)
+	box, err := sandbox.Start(ctx, sandbox.Config{
+		Hostname: "machine", Users: []sandbox.User{User}, Binds: t.Binds(), Devices: t.Devices(),
+		// Some write the machine's memory to where they are.
+		FilesBytes: t.Spec.MemoryBytes + 64<<20,
+		Limits:     sandbox.Limits{MemoryBytes: 2*t.Spec.MemoryBytes + Overhead},
+	})
 	if err != nil {
 		return err
 	}
-	defer memory.Close()
-	// The emulator runs as a user of its own.
-	if err := memory.Chmod(0o666); err != nil {
-		return fmt.Errorf("lend memory: %w", err)
-	}
-	state, about, err := t.bootIn(ctx, memory, progress)
+	defer box.Close()
+	m, err := t.engine.boot(ctx, t, box)
 	if err != nil {
 		return err
 	}
-	out, err := os.Create(filepath.Join(folder, memoryFile))
+	defer m.Close()
+	about, err := m.ready(ctx, progress)
 	if err != nil {
-		return fmt.Errorf("keep memory: %w", err)
+		return err
 	}
-	defer out.Close()
-	if err := errors.Join(out.Truncate(t.Spec.MemoryBytes), sys.CopySparse(out, memory, t.Spec.MemoryBytes), out.Close()); err != nil {
-		return fmt.Errorf("keep memory: %w", err)
+	if err := m.Stop(ctx); err != nil {
+		return err
+	}
+	if err := t.engine.save(ctx, t, m, box, folder); err != nil {
+		return err
 	}
 	text, err := json.Marshal(about)
 	if err != nil {
 		return fmt.Errorf("keep state: %w", err)
 	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(folder, stateFile), state, 0o644), os.WriteFile(filepath.Join(folder, aboutFile), text, 0o644))
+	return os.WriteFile(filepath.Join(folder, aboutFile), text, 0o644)
 }
 
-// bootIn runs the machine in a sandbox of its own, which ends with it.
-func (t *Template) bootIn(ctx context.Context, memory *os.File, progress func(string)) (state []byte, about wire.State, err error) {
-	box, err := sandbox.Start(ctx, sandbox.Config{
-		Hostname: "machine", Users: []sandbox.User{User}, Binds: t.Binds(), FilesBytes: 64 << 20,
-		Limits: sandbox.Limits{MemoryBytes: t.Spec.MemoryBytes + Overhead},
-	})
-	if err != nil {
-		return nil, about, err
-	}
-	defer box.Close()
-	m, err := start(ctx, t, box.Run, memory, nil)
-	if err != nil {
-		return nil, about, err
-	}
-	defer m.Close()
-	if about, err = m.ready(ctx, progress); err != nil {
-		return nil, about, err
-	}
-	if err := m.Stop(ctx); err != nil {
-		return nil, about, err
-	}
-	state, err = m.save(ctx)
-	return state, about, err
-}
-
-// save takes the state of a stopped machine's devices.
-func (m *Machine) save(ctx context.Context) ([]byte, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("save the machine: %w", err)
-	}
-	defer r.Close()
-	got := make(chan []byte, 1)
-	go func() {
-		b, _ := io.ReadAll(r) // an end that comes too early is told by the emulator
-		got <- b
-	}()
-	err = m.qmp.Save(ctx, int(w.Fd()))
-	_ = w.Close()
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case b := <-got:
-		return b, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// load reads a template into memory. The file that machines take their memory from is
-// sealed: they share its pages and cannot change them.
-func (t *Template) load(folder string) (err error) {
-	if t.state, err = os.ReadFile(filepath.Join(folder, stateFile)); err != nil {
-		return err
-	}
+func (t *Template) load(folder string) error {
 	text, err := os.ReadFile(filepath.Join(folder, aboutFile))
 	if err != nil {
 		return err
@@ -219,47 +174,44 @@ func (t *Template) load(folder string) (err error) {
 	if err := json.Unmarshal(text, &t.wire); err != nil {
 		return err
 	}
-	from, err := os.Open(filepath.Join(folder, memoryFile))
-	if err != nil {
-		return err
+	return t.engine.load(t, folder)
+}
+
+// Binds are what a sandbox shows its machine.
+func (t *Template) Binds() []sandbox.Bind {
+	return append([]sandbox.Bind{
+		{From: t.Files.Kernel, To: kernelAt}, {From: t.Files.Initramfs, To: initramfsAt},
+		{From: t.Files.Root, To: rootAt}, {From: t.Files.World, To: worldAt},
+	}, t.engine.binds(t)...)
+}
+
+// Devices are what a sandbox lends its machine.
+func (t *Template) Devices() []string {
+	if t.Spec.Engine.InPlace() {
+		return nil
 	}
-	defer from.Close()
-	memory, err := sys.MemoryFile("pommel-machine", t.Spec.MemoryBytes)
-	if err != nil {
-		return err
+	if _, err := os.Stat(kvmDevice); err != nil {
+		return nil // which whoever opens it says best
 	}
-	if err := errors.Join(sys.CopySparse(memory, from, t.Spec.MemoryBytes), memory.Chmod(0o666), sys.Seal(memory)); err != nil {
-		return errors.Join(err, memory.Close())
-	}
-	t.memory = memory
-	return nil
+	return []string{filepath.Base(kvmDevice)}
 }
 
 // Close frees the memory of a template that no machine will be started from any more.
-func (t *Template) Close() error { return t.memory.Close() }
-
-// qemuVersion is the first line that the emulator says of itself.
-func qemuVersion(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, Emulator, "--version").Output()
-	if err != nil {
-		return "", fault.New(fault.Unsupported, "%s: %v", Emulator, err).WithHint("install QEMU (Debian: apt-get install qemu-system-x86)")
+func (t *Template) Close() error {
+	var errs []error
+	if t.memory != nil {
+		errs = append(errs, t.memory.Close())
 	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	return line, nil
+	if t.entry != nil {
+		errs = append(errs, t.entry.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Clocked is nil when services of machines of this template live by the world's clock.
 func (t *Template) Clocked() error {
 	if t.wire.NoClock != "" {
 		return errors.New(t.wire.NoClock)
-	}
-	return nil
-}
-
-// Available says what is missing on this host.
-func Available() error {
-	if _, err := os.Stat(Emulator); err != nil {
-		return fault.New(fault.Unsupported, "there is no emulator of machines: %v", err).WithHint("install QEMU (Debian: apt-get install qemu-system-x86)")
 	}
 	return nil
 }

@@ -53,15 +53,26 @@ func chromiumFinding(ctx context.Context) sandbox.Finding {
 
 func machineFinding(ctx context.Context) sandbox.Finding {
 	f := sandbox.Finding{Name: machineName}
-	if err := (MicroVM()).Available(ctx); err != nil {
+	d, err := machineDriver()
+	if err == nil {
+		err = d.Available(ctx)
+	}
+	if err != nil {
 		f.Detail, f.Remedy = err.Error(), fault.HintOf(err)
 		return f
 	}
-	f.OK, f.Detail = true, "machines are emulated by "+microvm.Emulator+" and put back in place; "
+	f.OK = true
+	hardware := "the processor can run machines"
 	if err := microvm.Hardware(); err != nil {
-		f.Detail += err.Error()
-	} else {
-		f.Detail += "the processor could run them itself, which is not used"
+		hardware = err.Error()
+	}
+	switch e, _ := microvm.Chosen(); e { // it was asked for above
+	case microvm.Emulated:
+		f.Detail = fmt.Sprintf("machines are emulated by %s and put back in place; %s", microvm.Emulator, hardware)
+	case microvm.KVM:
+		f.Detail = fmt.Sprintf("machines are run by %s on KVM and replaced by copies; %s", microvm.Emulator, hardware)
+	case microvm.Firecracker:
+		f.Detail = fmt.Sprintf("machines are run by %s and replaced by copies; %s", os.Getenv(microvm.FirecrackerVariable), hardware)
 	}
 	return f
 }

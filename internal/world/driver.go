@@ -52,10 +52,21 @@ type inPlace interface {
 // Drivers are all drivers; "auto" takes the first that the host can use, a machine never.
 func Drivers() []Driver { return []Driver{Rewind{}, Respawn{}, MicroVM(), MicroVMClone()} }
 
-// DriverByName finds a driver. "" and "auto" are the best that the host can use.
+// DriverByName finds a driver. "" and "auto" are the best that the host can use, and "microvm" is the
+// better of the two for machines.
 func DriverByName(name string) (Driver, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
+	if name == machineName {
+		d, err := machineDriver()
+		if err == nil {
+			err = d.Available(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
 	var names []string
 	var why error
 	for _, d := range Drivers() {

@@ -40,7 +40,7 @@ type Image struct {
 	chromiumVersion string
 
 	draws draws
-	vm    template
+	vm    templates
 }
 
 // ID names the content of the image: equal ids, equal worlds.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -25,12 +27,38 @@ const machineName = "microvm"
 // whatever the services did to their kernel, their files and their clock.
 func MicroVM() Rewind { return Rewind{machine: true} }
 
-// machineAvailable says why this host has no machines.
-func machineAvailable() error {
+// machineAvailable says why this host has no machines of an engine.
+func machineAvailable(e microvm.Engine) error {
 	if runtime.GOARCH != "amd64" {
 		return fault.New(fault.Unsupported, "the driver %s does not exist for %s", machineName, runtime.GOARCH)
 	}
-	return microvm.Available()
+	return e.Available()
+}
+
+// machineDriver is the driver that suits the host: in place where machines are emulated, copies where
+// the processor runs them.
+func machineDriver() (Driver, error) {
+	e, err := microvm.Chosen()
+	if err != nil {
+		return nil, err
+	}
+	if e.InPlace() {
+		return MicroVM(), nil
+	}
+	return MicroVMClone(), nil
+}
+
+// worldBox is a world as the place where a machine runs.
+type worldBox struct{ w *World }
+
+func (b worldBox) Run(ctx context.Context, p sandbox.Process, extra ...*os.File) (*sandbox.Proc, error) {
+	return b.w.run(ctx, p, extra...)
+}
+
+func (b worldBox) Path(inside string) string { return b.w.box.Path(inside) }
+
+func (b worldBox) Listen(ctx context.Context, address string) (net.Listener, error) {
+	return b.w.box.Listen(ctx, address)
 }
 
 // machine is a world's machine.
@@ -40,24 +68,28 @@ type machine struct {
 	owner atomic.Pointer[World]
 }
 
-// template is an image's machine, made at the first use.
-type template struct {
+// templates are an image's machines, made at the first use.
+type templates struct {
 	mu sync.Mutex
-	t  *microvm.Template // guarded by mu
+	of map[microvm.Engine]*microvm.Template // guarded by mu
 }
 
 // BuildMachine makes the machine that worlds of an image start from, or takes it from the
 // cache, and tells about it.
 func BuildMachine(ctx context.Context, img *Image, progress func(stage string)) (MachineInfo, error) {
-	if err := (MicroVM()).Available(ctx); err != nil {
+	e, err := microvm.Chosen()
+	if err == nil {
+		err = machineAvailable(e)
+	}
+	if err != nil {
 		return MachineInfo{}, err
 	}
-	t, err := img.machine(ctx, progress)
+	t, err := img.machine(ctx, e, progress)
 	if err != nil {
 		return MachineInfo{}, err
 	}
 	info := MachineInfo{
-		World: img.Spec.Name, Image: img.id, Template: t.Key, Base: t.Base.Key, Digest: t.Base.Digest, Kernel: t.Base.Release,
+		World: img.Spec.Name, Image: img.id, Engine: e, Template: t.Key, Base: t.Base.Key, Digest: t.Base.Digest, Kernel: t.Base.Release,
 		MemoryMB: t.Spec.MemoryBytes >> 20, Clocked: t.Clocked() == nil, Files: t.Files,
 	}
 	for _, p := range t.Base.Packages {
@@ -68,10 +100,11 @@ func BuildMachine(ctx context.Context, img *Image, progress func(stage string)) 
 
 // MachineInfo describes the machine of an image.
 type MachineInfo struct {
-	World    string `json:"world"`
-	Image    string `json:"image"`
-	Template string `json:"template"`
-	Base     string `json:"base"`
+	World    string         `json:"world"`
+	Image    string         `json:"image"`
+	Engine   microvm.Engine `json:"engine"`
+	Template string         `json:"template"`
+	Base     string         `json:"base"`
 	// Digest names the bytes of kernel and root file system.
 	Digest   string        `json:"digest"`
 	Kernel   string        `json:"kernel"`
@@ -82,14 +115,14 @@ type MachineInfo struct {
 }
 
 // machine is the template that this image's machines are copied from.
-func (i *Image) machine(ctx context.Context, progress func(string)) (*microvm.Template, error) {
+func (i *Image) machine(ctx context.Context, e microvm.Engine, progress func(string)) (*microvm.Template, error) {
 	if progress == nil {
 		progress = func(string) {}
 	}
 	i.vm.mu.Lock()
 	defer i.vm.mu.Unlock()
-	if i.vm.t != nil {
-		return i.vm.t, nil
+	if t := i.vm.of[e]; t != nil {
+		return t, nil
 	}
 	cache, err := CacheDir()
 	if err != nil {
@@ -99,11 +132,15 @@ func (i *Image) machine(ctx context.Context, progress func(string)) (*microvm.Te
 	if err != nil {
 		return nil, err
 	}
+	spec.Engine = e
 	t, err := microvm.BuildTemplate(ctx, filepath.Join(cache, "machines"), spec, progress)
 	if err != nil {
 		return nil, fmt.Errorf("make the machine of world %s: %w", i.Spec.Name, err)
 	}
-	i.vm.t = t
+	if i.vm.of == nil {
+		i.vm.of = map[microvm.Engine]*microvm.Template{}
+	}
+	i.vm.of[e] = t
 	return t, nil
 }
 
@@ -176,7 +213,7 @@ func (w *World) startMachine(ctx context.Context, progress func(string), t *micr
 		vm.names[s.Name] = true
 	}
 	vm.owner.Store(w)
-	m, err := microvm.Start(ctx, w.run, t, func(cause error) { vm.owner.Load().loseGuest(cause) })
+	m, err := microvm.Start(ctx, worldBox{w}, t, func(cause error) { vm.owner.Load().loseGuest(cause) })
 	if err != nil {
 		return w.blame(microvm.Name, err)
 	}
@@ -336,6 +373,7 @@ func (o startOptions) sandbox(img *Image) sandbox.Config {
 	}
 	cfg.Users = append(cfg.Users, microvm.User)
 	cfg.Binds = append(cfg.Binds[2:], t.Binds()...) // application and database are in the machine
+	cfg.Devices = t.Devices()
 	// The guest's memory counts twice: once in the emulator, once in its saved state.
 	cfg.Limits.MemoryBytes += 2*t.Spec.MemoryBytes + microvm.Overhead
 	return cfg

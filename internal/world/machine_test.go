@@ -162,3 +162,34 @@ func TestMachineCheckpoint(t *testing.T) {
 	r.reset("a checkpoint")
 	note("reset")
 }
+
+// The guest's own clocks go on where they stood when the world was saved, whatever has gone by since:
+// the machine was halted then, so its clock is memory of the emulator like everything else.
+func TestMachineClockGoesBack(t *testing.T) {
+	t.Parallel()
+	r := startMachine(t, worldtest.MiniImage(t))
+	uptime := func() (seconds float64) {
+		t.Helper()
+		out, code, err := r.w.Exec(testContext(t), "cat", "/proc/uptime")
+		if err != nil || code != 0 {
+			t.Fatalf("%q %d %v", out, code, err)
+		}
+		if _, err := fmt.Sscan(out, &seconds); err != nil {
+			t.Fatal(err)
+		}
+		return seconds
+	}
+	r.reset("the start")
+	before := uptime()
+	if out, code, err := r.w.Exec(testContext(t), "sleep", "10"); err != nil || code != 0 {
+		t.Fatalf("%q %d %v", out, code, err)
+	}
+	later := uptime()
+	if later < before+10 {
+		t.Fatalf("ten seconds took %v: the test proves nothing", later-before)
+	}
+	r.reset("ten seconds")
+	if again := uptime(); again >= later {
+		t.Errorf("the guest was up for %v, %v later; after the reset %v", before, later-before, again)
+	}
+}

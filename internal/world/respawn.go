@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/microvm"
 )
 
 // Respawn resets a world by ending all its processes and starting them afresh from the
@@ -17,8 +18,8 @@ type Respawn struct {
 // cloneName is the name of the driver that starts each world from a copy of a machine.
 const cloneName = "microvm-clone"
 
-// MicroVMClone is Respawn for worlds whose services run in a machine: each is a copy of the
-// template that MicroVM's worlds start from.
+// MicroVMClone is Respawn for worlds whose services run in a machine: each is a copy of a template, run
+// by the engine that suits the host. It is what machines are put back by where they cannot be in place.
 func MicroVMClone() Respawn { return Respawn{machine: true} }
 
 // Name is "respawn", or "microvm-clone" where services run in a machine.
@@ -29,13 +30,17 @@ func (d Respawn) Name() string {
 	return "respawn"
 }
 
-// Available asks for no more than worlds do, and for an emulator if there are machines.
+// Available asks for no more than worlds do, and for what runs machines if there are some.
 func (d Respawn) Available(context.Context) error {
 	if os.Geteuid() != 0 {
 		return fault.New(fault.Unsupported, "worlds need root: they make namespaces and mounts").WithHint("run as root, or in a container with CAP_SYS_ADMIN")
 	}
 	if d.machine {
-		return machineAvailable()
+		e, err := microvm.Chosen()
+		if err != nil {
+			return err
+		}
+		return machineAvailable(e)
 	}
 	return nil
 }
@@ -44,7 +49,11 @@ func (d Respawn) Available(context.Context) error {
 func (d Respawn) Start(ctx context.Context, img *Image, progress func(string)) (_ *World, err error) {
 	o := startOptions{background: true}
 	if d.machine {
-		if o.template, err = img.machine(ctx, progress); err != nil {
+		e, err := microvm.Chosen()
+		if err != nil {
+			return nil, err
+		}
+		if o.template, err = img.machine(ctx, e, progress); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pommelgym/pommel/internal/browser"
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/microvm"
 	"github.com/pommelgym/pommel/internal/sandbox"
 	"github.com/pommelgym/pommel/rewind"
 )
@@ -93,7 +94,7 @@ func (d Rewind) Available(ctx context.Context) error {
 			WithHint("Linux 6.7 or later and CAP_SYS_ADMIN are needed; --driver respawn works without")
 	}
 	if d.machine {
-		return machineAvailable()
+		return machineAvailable(microvm.Emulated)
 	}
 	return nil
 }
@@ -103,7 +104,7 @@ func (d Rewind) Available(ctx context.Context) error {
 func (d Rewind) Start(ctx context.Context, img *Image, progress func(string)) (_ *World, err error) {
 	o := startOptions{background: true, warm: true, room: snapshotRoom + d.checkpointBytes()}
 	if d.machine {
-		if o.template, err = img.machine(ctx, progress); err != nil {
+		if o.template, err = img.machine(ctx, microvm.Emulated, progress); err != nil {
 			return nil, err
 		}
 		o.rehearse = d.Rehearse

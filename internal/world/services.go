@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/microvm"
 	"github.com/pommelgym/pommel/internal/postgres"
 	"github.com/pommelgym/pommel/internal/sandbox"
 )
@@ -42,7 +43,7 @@ func StartServices(ctx context.Context, img *Image, driver Driver, progress func
 	defer cancel()
 	o := startOptions{room: snapshotRoom}
 	if d.machine {
-		if o.template, err = img.machine(ctx, progress); err != nil {
+		if o.template, err = img.machine(ctx, microvm.Emulated, progress); err != nil {
 			return nil, err
 		}
 	}

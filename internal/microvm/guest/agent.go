@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -21,9 +20,9 @@ import (
 // agent answers the world.
 type agent struct {
 	plan wire.Plan
-	port *os.File
 
 	writing sync.Mutex
+	world   io.Writer // guarded by writing; nil while nobody is there
 
 	mu    sync.Mutex
 	box   *sandbox.Sandbox         // guarded by mu
@@ -34,11 +33,19 @@ type agent struct {
 	streams []*stream // guarded by mu
 }
 
-func newAgent(plan wire.Plan, port *os.File) *agent {
-	return &agent{plan: plan, port: port, procs: map[string]*sandbox.Proc{}, told: map[*sandbox.Proc]bool{}}
+func newAgent(plan wire.Plan) *agent {
+	return &agent{plan: plan, procs: map[string]*sandbox.Proc{}, told: map[*sandbox.Proc]bool{}}
 }
 
-// send writes one message. The port has one reader, which takes whole lines.
+// attach says where the world is to be told. What happens while it is nowhere it learns from the
+// state, which it asks for when it comes.
+func (a *agent) attach(world io.Writer) {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	a.world = world
+}
+
+// send writes one message. The world reads whole lines.
 func (a *agent) send(m wire.Message) {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -46,25 +53,20 @@ func (a *agent) send(m wire.Message) {
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	// A world that does not read has gone, and the machine with it.
-	_, _ = a.port.Write(append(text, '\n'))
+	if a.world != nil {
+		// A world that does not read has gone, and the machine with it.
+		_, _ = a.world.Write(append(text, '\n'))
+	}
 }
 
-// closedPause is for a port whose other end is not there: it is read as ended at once, until
-// it is there again.
-const closedPause = 5 * time.Millisecond
-
-// serve answers requests, in order: each is short. Programs are run beside the others.
-func (a *agent) serve() error {
-	r := bufio.NewReaderSize(a.port, 64<<10)
+// talk answers requests, in order, until the connection ends: each is short. Programs are run beside
+// the others.
+func (a *agent) talk(world io.Reader) error {
+	r := bufio.NewReaderSize(world, 64<<10)
 	for {
 		line, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			time.Sleep(closedPause)
-			continue
-		}
 		if err != nil {
-			return fmt.Errorf("read port: %w", err)
+			return fmt.Errorf("read requests: %w", err)
 		}
 		var req wire.Request
 		if err := json.Unmarshal(line, &req); err != nil {
@@ -115,9 +117,9 @@ func (a *agent) handle(ctx context.Context, req wire.Request, m *wire.Message) e
 	case req.Reseed != nil:
 		return box.Reseed(ctx, req.Reseed.Label, req.Reseed.Seed)
 	case req.Restart:
-		return a.restart(box)
+		return a.restart()
 	case req.Dial > 0:
-		return a.dial(box, req.Dial)
+		return a.dial(req.Dial)
 	case req.Check:
 		return a.check(ctx, box)
 	case req.Log != "":

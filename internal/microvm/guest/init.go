@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -9,7 +10,6 @@ import (
 	"sort"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/pommelgym/pommel/internal/microvm/image"
 	"github.com/pommelgym/pommel/internal/microvm/wire"
@@ -45,7 +45,11 @@ func boot() error {
 	if err := enterRoot(); err != nil {
 		return err
 	}
-	if err := network(); err != nil {
+	vsock, err := onVsock()
+	if err != nil {
+		return err
+	}
+	if err := network(vsock); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(filepath.Join(wire.DiskDir, wire.PlanFile))
@@ -55,10 +59,6 @@ func boot() error {
 	var plan wire.Plan
 	if err := json.Unmarshal(text, &plan); err != nil {
 		return fmt.Errorf("read the plan: %w", err)
-	}
-	port, err := openPort(0)
-	if err != nil {
-		return err
 	}
 	// The machine's own clock is the world's too, for whoever lives outside of the sandbox.
 	if c := plan.Sandbox.Clock; c != nil {
@@ -71,9 +71,11 @@ func boot() error {
 	if err := os.Setenv("PATH", path); err != nil {
 		return fmt.Errorf("set PATH: %w", err)
 	}
-	a := newAgent(plan, port)
-	go a.start()
-	return a.serve()
+	a := newAgent(plan)
+	if vsock {
+		return a.serveVsock()
+	}
+	return a.serveSerial()
 }
 
 // path is where the machine's programs are.
@@ -103,25 +105,46 @@ func loadModules() error {
 	return nil
 }
 
-// disk finds a disk by its serial number: in which order disks are found is the kernel's affair.
-func disk(serial string) (string, error) {
-	found, err := filepath.Glob("/sys/block/*/serial")
+// Where an EROFS has its identifier: the superblock is the second kilobyte.
+const (
+	idAt  = 1024 + 48
+	idLen = 16
+)
+
+// disk finds a disk by the identifier of the file system on it: in which order disks are found is the
+// kernel's affair, and not every emulator lets them have names.
+func disk(id string) (string, error) {
+	want := strings.ReplaceAll(id, "-", "")
+	found, err := os.ReadDir("/sys/block")
 	if err != nil {
 		return "", fmt.Errorf("find disk: %w", err)
 	}
-	for _, f := range found {
-		text, err := os.ReadFile(f)
-		if err == nil && strings.TrimSpace(string(text)) == serial {
-			return "/dev/" + filepath.Base(filepath.Dir(f)), nil
+	for _, d := range found {
+		dev := filepath.Join("/dev", d.Name())
+		if got, err := idOf(dev); err == nil && got == want {
+			return dev, nil
 		}
 	}
-	return "", fmt.Errorf("find disk: none of %d has the serial number %s", len(found), serial)
+	return "", fmt.Errorf("find disk: none of %d has the file system %s", len(found), id)
+}
+
+func idOf(dev string) (string, error) {
+	f, err := os.Open(dev)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var id [idLen]byte
+	if _, err := f.ReadAt(id[:], idAt); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(id[:]), nil
 }
 
 // enterRoot mounts the base and the world's disk, and memory where something is written.
 func enterRoot() error {
-	for _, d := range []struct{ serial, at string }{{wire.RootDisk, "/root"}, {wire.WorldDisk, "/root" + wire.DiskDir}} {
-		dev, err := disk(d.serial)
+	for _, d := range []struct{ id, at string }{{image.RootID, "/root"}, {image.WorldID, "/root" + wire.DiskDir}} {
+		dev, err := disk(d.id)
 		if err != nil {
 			return err
 		}
@@ -142,11 +165,11 @@ func enterRoot() error {
 	return nil
 }
 
-// network brings up both interfaces. What the browser asks for comes from the emulator and is
-// meant for the machine's own loopback, where services listen: a kernel takes that from
-// outside only when told to.
-func network() error {
-	if err := sys.LoopbackUp(); err != nil {
+// network brings up the loopback and, where the emulator plays a network, the interface. What the
+// browser asks for comes from there and is meant for the machine's own loopback, where services
+// listen: a kernel takes that from outside only when told to.
+func network(vsock bool) error {
+	if err := sys.LoopbackUp(); err != nil || vsock {
 		return err
 	}
 	if err := sys.InterfaceUp("eth0", address); err != nil {
@@ -156,26 +179,4 @@ func network() error {
 		return fmt.Errorf("open the loopback: %w", err)
 	}
 	return nil
-}
-
-// portPatience is how long the kernel may take to make the file of a port.
-const portPatience = 5 * time.Second
-
-// openPort opens a port of the serial device: 0 is the agent's own, the others are streams.
-func openPort(n int) (*os.File, error) {
-	// The device's own number depends on what else is in the machine. Port 0 of the device is
-	// the kernel's console.
-	pattern := fmt.Sprintf("/dev/vport*p%d", n+1)
-	for end := time.Now().Add(portPatience); ; time.Sleep(time.Millisecond) {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			return nil, fmt.Errorf("find port: %w", err)
-		}
-		if len(found) == 1 {
-			return os.OpenFile(found[0], os.O_RDWR, 0)
-		}
-		if time.Now().After(end) {
-			return nil, fmt.Errorf("find port: %d files like %s", len(found), pattern)
-		}
-	}
 }

@@ -14,12 +14,25 @@ import (
 // startTimeout bounds the start of all services. An emulated processor is slow.
 const startTimeout = 5 * time.Minute
 
+// startTries is how often the services are started, from nothing each time. Programs have deadlines of
+// their own, which one that is emulated and not translated yet can miss on a busy host; the next time
+// it is quicker.
+const startTries = 3
+
 // start carries the plan out and tells how far it is.
 func (a *agent) start() {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
+	service, err := a.startAll(ctx)
+	for try := 1; err != nil && try < startTries && ctx.Err() == nil; try++ {
+		a.send(wire.Message{Stage: fmt.Sprintf("starting again, since %s failed: %v", service, err)})
+		if a.end() != nil {
+			break
+		}
+		service, err = a.startAll(ctx)
+	}
 	st := wire.State{Ready: true}
-	if service, err := a.startAll(ctx); err != nil {
+	if err != nil {
 		st = wire.State{Service: service, Failed: err.Error()}
 	}
 	a.mu.Lock()
@@ -33,26 +46,43 @@ func (a *agent) start() {
 			st.NoClock = err.Error()
 		}
 	}
+	for _, p := range a.procs {
+		go func() {
+			<-p.Done()
+			a.tell(p)
+		}()
+	}
 	a.state = st
 	go a.send(wire.Message{State: &st})
 }
 
 // restart ends the services, with all that they have written, and has them started again.
-func (a *agent) restart(box *sandbox.Sandbox) error {
+func (a *agent) restart() error {
+	if err := a.end(); err != nil {
+		return err
+	}
+	go a.start()
+	return nil
+}
+
+// end ends the services; nobody is told.
+func (a *agent) end() error {
 	a.mu.Lock()
 	for _, p := range a.procs {
 		a.told[p] = true
 	}
-	streams := a.streams
+	box, streams := a.box, a.streams
 	a.box, a.state, a.streams, a.procs = nil, wire.State{}, nil, map[string]*sandbox.Proc{}
 	a.mu.Unlock()
 	for _, s := range streams {
 		s.close()
 	}
+	if box == nil {
+		return nil
+	}
 	if err := box.Close(); err != nil {
 		return fmt.Errorf("end the services: %w", err)
 	}
-	go a.start()
 	return nil
 }
 
@@ -89,10 +119,6 @@ func (a *agent) startOne(ctx context.Context, box *sandbox.Sandbox, s wire.Servi
 	a.mu.Lock()
 	a.procs[s.Process.Name] = proc
 	a.mu.Unlock()
-	go func() {
-		<-proc.Done()
-		a.tell(proc)
-	}()
 	if s.Cluster != "" {
 		return postgres.WaitReady(ctx, box.Path(s.Cluster), proc.Done())
 	}

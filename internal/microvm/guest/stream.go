@@ -1,54 +1,67 @@
 package guest
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/pommelgym/pommel/internal/microvm/wire"
-	"github.com/pommelgym/pommel/internal/sandbox"
 )
 
-// dial connects a stream with the database, as root, which the database knows as the judge
-// or as the owner of the connection's role. It stays connected until the database hangs up.
-func (a *agent) dial(box *sandbox.Sandbox, n int) error {
+// dial connects a port with the database. It stays connected until the database hangs up.
+func (a *agent) dial(n int) error {
 	if n > wire.Streams {
 		return fmt.Errorf("there are %d streams", wire.Streams)
 	}
-	port, err := openPort(n)
+	p, err := openPort(n)
 	if err != nil {
 		return err
 	}
-	conn, err := net.Dial("unix", box.Path(a.plan.Database))
+	conn, err := a.dialDatabase()
 	if err != nil {
-		_ = port.Close()
+		_ = p.Close()
 		return fmt.Errorf("connect a stream: %w", err)
 	}
-	s := &stream{port: port, conn: conn}
-	a.mu.Lock()
-	a.streams = append(a.streams, s)
-	a.mu.Unlock()
-	s.pumps.Go(func() {
-		_ = pump(conn, port)
-		_ = conn.Close()
-	})
-	s.pumps.Go(func() {
-		_ = pump(port, conn)
-		_ = port.Close()
-	})
+	s := &stream{port: p, conn: conn}
+	a.keep(s)
+	s.pump()
 	return nil
 }
 
-// stream is a port that is connected with the database.
+// stream is a way to the world that is connected with a service.
 type stream struct {
-	port  *os.File
-	conn  net.Conn
+	port io.ReadWriteCloser
+	conn net.Conn
+	// whole streams end at both sides when one has ended; a port of the serial device has no end.
+	whole bool
 	pumps sync.WaitGroup
 }
+
+// pump copies in both directions until one side has ended.
+func (s *stream) pump() {
+	s.pumps.Go(func() {
+		_, _ = io.Copy(s.conn, onlyReader{s.port})
+		_ = s.port.Close()
+		if s.whole {
+			_ = s.conn.Close()
+		}
+	})
+	s.pumps.Go(func() {
+		_, _ = io.Copy(onlyWriter{s.port}, s.conn)
+		_ = s.conn.Close()
+		if s.whole {
+			_ = s.port.Close()
+		}
+	})
+}
+
+// Ports have none of the shortcuts between descriptors that io.Copy would take.
+type (
+	onlyReader struct{ io.Reader }
+	onlyWriter struct{ io.Writer }
+)
 
 // close lets go of both sides: a port that somebody still reads cannot be opened again.
 func (s *stream) close() {
@@ -57,21 +70,14 @@ func (s *stream) close() {
 	s.pumps.Wait()
 }
 
-// pump copies until one side has ended.
-func pump(to io.Writer, from io.Reader) error {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buf)
-		if _, werr := to.Write(buf[:n]); werr != nil {
-			return werr
-		}
-		// A port reads as ended while nobody is at its other end.
-		if _, isPort := from.(*os.File); isPort && errors.Is(err, io.EOF) {
-			time.Sleep(closedPause)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-	}
+func (a *agent) keep(s *stream) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.streams = append(a.streams, s)
+}
+
+func (a *agent) drop(s *stream) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.streams = slices.DeleteFunc(a.streams, func(t *stream) bool { return t == s })
 }

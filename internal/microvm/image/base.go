@@ -20,7 +20,7 @@ import (
 )
 
 // format is raised when images are made differently.
-const format = 1
+const format = 2
 
 // keepBases and keepDisks are how many of each the cache keeps.
 const (
@@ -118,7 +118,7 @@ func makeBase(ctx context.Context, folder string, packages []string, progress fu
 	if err := tidy(ctx, root); err != nil {
 		return err
 	}
-	if err := makeErofs(ctx, root, filepath.Join(folder, rootFile)); err != nil {
+	if err := makeErofs(ctx, root, filepath.Join(folder, rootFile), RootID); err != nil {
 		return err
 	}
 	if b.Digest, err = digest(filepath.Join(folder, kernelFile), filepath.Join(folder, rootFile)); err != nil {

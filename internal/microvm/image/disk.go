@@ -39,7 +39,7 @@ func BuildDisk(ctx context.Context, cache string, d Disk) (path string, err erro
 				return fmt.Errorf("make disk: %w", err)
 			}
 		}
-		return makeErofs(ctx, tree, filepath.Join(folder, "disk.erofs"))
+		return makeErofs(ctx, tree, filepath.Join(folder, "disk.erofs"), WorldID)
 	})
 	if err != nil {
 		return "", fmt.Errorf("build the world's disk: %w", err)

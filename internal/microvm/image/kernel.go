@@ -18,6 +18,7 @@ var modules = []string{
 	"drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_mmio", "net/core/failover",
 	"drivers/net/net_failover", "drivers/net/virtio_net", "drivers/char/virtio_console", "drivers/block/virtio_blk",
 	"lib/libcrc32c", "fs/erofs/erofs",
+	"net/vmw_vsock/vsock", "net/vmw_vsock/vmw_vsock_virtio_transport_common", "net/vmw_vsock/vmw_vsock_virtio_transport",
 }
 
 // takeKernel moves kernel and modules out of a root into a folder and answers the release.

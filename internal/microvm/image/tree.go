@@ -74,13 +74,17 @@ func tidy(ctx context.Context, root string) error {
 	return os.RemoveAll(filepath.Join(root, "var/cache/ldconfig"))
 }
 
-// erofsID is the same in all: the identifier is random otherwise.
-const erofsID = "706f6d6d-656c-4000-8000-6d616368696e"
+// Identifiers of the two file systems, by which a guest tells its disks apart. They are the same in
+// all images: mkfs would draw them at random.
+const (
+	RootID  = "706f6d6d-656c-4000-8000-6d616368696e"
+	WorldID = "706f6d6d-656c-4000-8000-776f726c6473"
+)
 
 // makeErofs packs a folder, uncompressed: a guest without hardware help would take long to
 // unpack, and all machines of a host share the file's pages.
-func makeErofs(ctx context.Context, from, to string) error {
-	return run(ctx, []string{"mkfs.erofs", "--quiet", "-T" + epoch, "-U", erofsID, "--all-root", to, from}, os.Environ())
+func makeErofs(ctx context.Context, from, to, id string) error {
+	return run(ctx, []string{"mkfs.erofs", "--quiet", "-T" + epoch, "-U", id, "--all-root", to, from}, os.Environ())
 }
 
 // digest names the content of files.

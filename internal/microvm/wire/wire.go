@@ -1,6 +1,7 @@
 // Package wire is what a world and the agent inside its machine say to each other: one JSON
 // object a line, over the first port of the machine's serial device. The other ports are
-// streams: the agent connects each with the database when it is asked to.
+// streams: the agent connects each with the database when it is asked to. A machine on vsock has
+// connections in the place of ports.
 package wire
 
 import (
@@ -89,6 +90,8 @@ type Plan struct {
 	Processes int `json:"processes"`
 	// Database is the socket that streams lead to, inside the sandbox.
 	Database string `json:"database"`
+	// Ports are the TCP ports of the loopback that the browser uses.
+	Ports []uint16 `json:"ports"`
 }
 
 // Service is one of the world's, in the order of their start.
@@ -109,10 +112,13 @@ const (
 	DiskDir  = "/pommel"
 )
 
-// Serial numbers of the disks.
+// A machine without a serial device of many ports is reached over vsock, at these ports; VsockArg on
+// the kernel's command line says so. Those of the browser's are ForwardPort and the TCP port.
 const (
-	RootDisk  = "pommel-root"
-	WorldDisk = "pommel-world"
+	VsockArg    = "pommel.link=vsock"
+	AgentPort   = 1024
+	StreamPort  = 1025
+	ForwardPort = 1 << 16
 )
 
 // Streams is how many ports beside the agent's own a machine has: for the judge's queries,
