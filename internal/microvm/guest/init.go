@@ -73,7 +73,7 @@ func boot() error {
 	}
 	a := newAgent(plan)
 	if vsock {
-		return a.serveVsock()
+		return a.serveConnections(listenVsock)
 	}
 	return a.serveSerial()
 }

@@ -3,6 +3,7 @@ package guest
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -32,28 +33,45 @@ func (a *agent) serveSerial() error {
 	return a.talk(p)
 }
 
-// serveVsock answers the world over connections that it makes. They end when the machine is saved,
+// acceptor takes connections that the world makes.
+type acceptor interface {
+	Accept() (io.ReadWriteCloser, error)
+	Close() error
+}
+
+// vsockPort is one of the machine's own.
+type vsockPort struct{ *sys.VsockListener }
+
+func (p vsockPort) Accept() (io.ReadWriteCloser, error) { return p.VsockListener.Accept() }
+
+func listenVsock(port uint32) (acceptor, error) {
+	l, err := sys.ListenVsock(port)
+	if err != nil {
+		return nil, err
+	}
+	return vsockPort{l}, nil
+}
+
+// serveConnections answers the world over connections that it makes. They end when the machine is saved,
 // and in each copy of it the world makes new ones.
-func (a *agent) serveVsock() error {
-	own, err := sys.ListenVsock(wire.AgentPort)
-	if err != nil {
-		return err
-	}
-	defer own.Close()
-	database, err := sys.ListenVsock(wire.StreamPort)
-	if err != nil {
-		return err
-	}
-	defer database.Close()
-	go a.joinAll(database, a.dialDatabase)
+func (a *agent) serveConnections(listen func(port uint32) (acceptor, error)) error {
+	dials := map[uint32]func() (net.Conn, error){wire.StreamPort: a.dialDatabase}
 	for _, p := range a.plan.Ports {
-		l, err := sys.ListenVsock(wire.ForwardPort + uint32(p))
+		dials[wire.ForwardPort+uint32(p)] = func() (net.Conn, error) { return net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p)) }
+	}
+	for port, dial := range dials {
+		l, err := listen(port)
 		if err != nil {
 			return err
 		}
 		defer l.Close()
-		go a.joinAll(l, func() (net.Conn, error) { return net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p)) })
+		go a.joinAll(l, dial)
 	}
+	own, err := listen(wire.AgentPort)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
 	go a.start()
 	for {
 		c, err := own.Accept()
@@ -80,7 +98,7 @@ func (a *agent) dialDatabase() (net.Conn, error) {
 }
 
 // joinAll connects each connection that comes with one that dial makes.
-func (a *agent) joinAll(l *sys.VsockListener, dial func() (net.Conn, error)) {
+func (a *agent) joinAll(l acceptor, dial func() (net.Conn, error)) {
 	for {
 		c, err := l.Accept()
 		if err != nil {

@@ -46,11 +46,13 @@ func (a *agent) start() {
 			st.NoClock = err.Error()
 		}
 	}
-	for _, p := range a.procs {
-		go func() {
-			<-p.Done()
-			a.tell(p)
-		}()
+	if st.Ready {
+		for _, p := range a.procs {
+			go func() {
+				<-p.Done()
+				a.tell(p)
+			}()
+		}
 	}
 	a.state = st
 	go a.send(wire.Message{State: &st})

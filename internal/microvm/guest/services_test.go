@@ -15,6 +15,7 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.MaybeKeeper()
+	maybeServe()
 	os.Exit(m.Run())
 }
 
