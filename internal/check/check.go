@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 
@@ -48,7 +49,8 @@ type Check struct {
 }
 
 // Run checks the tasks. The error is a fault of the infrastructure or an
-// interruption; what is wrong with a task stands in the result.
+// interruption; what is wrong with a task stands in the result. With an error come the tasks
+// that had been checked.
 func Run(ctx context.Context, g *gym.Gym, c Config) ([]Task, error) {
 	problems, err := g.Problems(ctx)
 	if err != nil {
@@ -74,7 +76,7 @@ func Run(ctx context.Context, g *gym.Gym, c Config) ([]Task, error) {
 		}
 		return nil
 	})
-	return out, err
+	return slices.DeleteFunc(out, func(t Task) bool { return t.Task == "" }), err
 }
 
 // prover runs the checks of one task.

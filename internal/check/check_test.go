@@ -118,6 +118,22 @@ func TestBrokenTasksFailWhereTheyAreBroken(t *testing.T) {
 	}
 }
 
+// TestInterruptedCheckTellsWhatItFound, and nothing of what it did not finish.
+func TestInterruptedCheckTellsWhatItFound(t *testing.T) {
+	t.Parallel()
+	g := openWorld(t)
+	tasks, err := g.Select("", "", []string{"note", "parcel"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	found, err := Run(ctx, g, Config{Tasks: tasks, Seeds: []int64{0}, Parallel: 1, OnTask: func(Task) { cancel() }})
+	if err == nil || len(found) != 1 || found[0].Task != tasks[0].ID || !found[0].OK {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
 // TestPropertiesAreExplained, and all of them are run.
 func TestPropertiesAreExplained(t *testing.T) {
 	t.Parallel()

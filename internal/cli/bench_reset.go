@@ -27,6 +27,8 @@ type resetBench struct {
 	Driver   string `json:"driver"`
 	Part     string `json:"part"`
 	N        int    `json:"n"`
+	// Interrupted says that there were to be more than N.
+	Interrupted bool `json:"interrupted,omitempty"`
 	OK       int    `json:"ok"`
 	Failures int    `json:"failures"`
 	SlowPath int    `json:"slow_path"`
@@ -61,18 +63,19 @@ func (c *benchResetCmd) Run(ctx context.Context, s *State) error {
 		return c.services(ctx, s)
 	}
 	res, err := c.measure(ctx, s, c.Driver, c.N)
-	if err != nil {
-		return err
-	}
-	if c.Against != "" {
-		if res.Against, err = c.measure(ctx, s, c.Against, max(5, c.N/20)); err != nil {
-			return err
-		}
-		if res.FirstObs.P50 > 0 {
+	if err == nil && c.Against != "" {
+		if res.Against, err = c.measure(ctx, s, c.Against, max(5, c.N/20)); err == nil && res.FirstObs.P50 > 0 {
 			res.Ratio = round(res.Against.FirstObs.P50 / res.FirstObs.P50)
 		}
 	}
-	return c.print(s, res)
+	if res == nil {
+		return err
+	}
+	// What had been measured before an interruption is told too.
+	if told := c.print(s, res); err == nil {
+		err = told
+	}
+	return err
 }
 
 func (c *benchResetCmd) print(s *State, res *resetBench) error {
@@ -118,13 +121,14 @@ func (c *benchResetCmd) measure(ctx context.Context, s *State, driver string, n 
 	bar := s.progress("bench reset "+m.res.Driver, n)
 	defer bar.end()
 	for i := range n {
-		if err := m.step(ctx, i); err != nil {
-			return nil, err
+		if err = m.step(ctx, i); err != nil {
+			m.res.N, m.res.Interrupted = i, true
+			break
 		}
 		bar.step("")
 	}
 	m.fill()
-	return m.res, nil
+	return m.res, err
 }
 
 // resetRun is a measurement under way.

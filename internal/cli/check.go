@@ -67,21 +67,19 @@ func (c *checkCmd) Run(ctx context.Context, s *State) error {
 	if err == nil {
 		err = c.checkProfiles(ctx, s, g, tasks, found)
 	}
-	if err != nil {
+	if err != nil && len(found) == 0 {
 		return err
 	}
-	for _, t := range found {
-		if !t.OK {
-			bad++
-		}
+	// What had been found before an interruption is told too.
+	res := c.result(g, against, cfg, found)
+	res.OK = res.OK && err == nil
+	if told := c.show(s, res); err == nil {
+		err = told
 	}
-	if err := c.show(s, g, against, cfg, found); err != nil {
-		return err
-	}
-	if bad > 0 {
+	if err == nil && !res.OK {
 		return errNotGood
 	}
-	return nil
+	return err
 }
 
 // other opens the world once more, put back by another driver.
@@ -112,21 +110,31 @@ type checkResult struct {
 	Seeds   []int64          `json:"seeds"`
 	Checks  []check.Property `json:"checks"`
 	Tasks   []check.Task     `json:"tasks"`
+	// Unchecked is how many tasks were not checked whole before an interruption.
+	Unchecked int `json:"unchecked,omitempty"`
 }
 
-func (c *checkCmd) show(s *State, g, against *gym.Gym, cfg check.Config, found []check.Task) error {
+func (c *checkCmd) result(g, against *gym.Gym, cfg check.Config, found []check.Task) *checkResult {
 	d := g.Describe()
-	res := checkResult{OK: true, World: d.World, Drivers: []string{d.Driver}, Seeds: cfg.Seeds, Checks: check.Properties(), Tasks: found}
+	left := len(cfg.Tasks) - len(found)
+	res := &checkResult{OK: left == 0, World: d.World, Drivers: []string{d.Driver}, Seeds: cfg.Seeds, Checks: check.Properties(), Tasks: found, Unchecked: left}
 	if against != nil {
 		res.Drivers = append(res.Drivers, against.Describe().Driver)
 	}
 	for _, t := range found {
 		res.OK = res.OK && t.OK
 	}
+	return res
+}
+
+func (c *checkCmd) show(s *State, res *checkResult) error {
 	if c.JSON {
 		return s.printJSON(res)
 	}
-	printChecks(s, found)
+	printChecks(s, res.Tasks)
+	if res.Unchecked > 0 {
+		fmt.Fprintf(s.Stdout, "%d tasks were not checked\n", res.Unchecked)
+	}
 	return nil
 }
 
