@@ -16,7 +16,7 @@ type experimentCmd struct {
 	worldFlags
 	jsonFlag
 	Tasks     []string `help:"Train on these tasks. Default: the easy and medium ones of the training split."`
-	TestTasks []string `help:"Judge by these as tasks that were not trained on. Default: those of the test split."`
+	TestTasks []string `help:"Judge by these as tasks that were not trained on. Default: the easy and medium ones of the test split."`
 	Profile   string   `default:"rough" help:"What the second arm is trained under; the first is trained without perturbations."`
 	Profiles  []string `default:"calm,rough,heldout" help:"What both are judged under."`
 	Steps     int      `default:"2600" help:"Steps of training for each policy."`
@@ -81,22 +81,19 @@ func (c *experimentCmd) design(g *gym.Gym) (d experiment.Design, err error) {
 			return d, err
 		}
 	}
-	learnt, err := trainingTasks(g, c.Tasks, []string{"easy", "medium"})
+	levels := []string{"easy", "medium"}
+	learnt, err := trainingTasks(g, c.Tasks, levels)
 	if err != nil {
 		return d, err
 	}
-	split := "test"
-	if len(c.TestTasks) > 0 {
-		split = ""
-	}
-	unseen, err := g.Select(split, "", c.TestTasks)
+	unseen, err := tasksOf(g, "test", c.TestTasks, levels)
 	if err != nil {
 		return d, err
 	}
 	return experiment.Design{
 		World: g.Describe().World, Train: taskIDs(learnt), Steps: c.Steps, Seeds: c.Seeds, HintAfter: c.HintAfter, Prior: c.Prior,
 		Arms:     []experiment.Arm{{Name: "calm"}, {Name: c.Profile, Profile: c.Profile}},
-		Suites:   []experiment.Suite{{Name: "test", Tasks: taskIDs(unseen)}, {Name: "train", Tasks: taskIDs(learnt)}},
+		Suites:   []experiment.Suite{{Name: "train", Tasks: taskIDs(learnt)}, {Name: "test", Tasks: taskIDs(unseen)}},
 		Profiles: c.Profiles, Rounds: c.Rounds, FirstSeed: firstUnseenSeed,
 	}, nil
 }

@@ -106,10 +106,15 @@ func (c *trainCmd) Run(ctx context.Context, s *State) error {
 
 // trainingTasks are the named tasks, or those of the training split of some difficulties.
 func trainingTasks(g *gym.Gym, ids, difficulties []string) ([]gym.TaskInfo, error) {
+	return tasksOf(g, "train", ids, difficulties)
+}
+
+// tasksOf are the tasks with these ids, or without ids those of a split that are of one of the difficulties.
+func tasksOf(g *gym.Gym, split string, ids, difficulties []string) ([]gym.TaskInfo, error) {
 	if len(ids) > 0 {
 		return g.Select("", "", ids)
 	}
-	all, err := g.Select("train", "", nil)
+	all, err := g.Select(split, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +125,7 @@ func trainingTasks(g *gym.Gym, ids, difficulties []string) ([]gym.TaskInfo, erro
 		}
 	}
 	if len(out) == 0 {
-		return nil, usagef("world %s has no training task of difficulty %s", g.Describe().World, strings.Join(difficulties, " or "))
+		return nil, usagef("world %s has no task of split %s of difficulty %s", g.Describe().World, split, strings.Join(difficulties, " or "))
 	}
 	return out, nil
 }

@@ -70,6 +70,39 @@ func TestFruitlessActionsAreNotRepeated(t *testing.T) {
 	}
 }
 
+// TestCirclesEnd: a way that led back is taken twice, and waiting has an end.
+func TestCirclesEnd(t *testing.T) {
+	t.Parallel()
+	m := NewMemory(`Take "Lamp" out of your cart.`, 20)
+	asked := observe("http://x/cart", "[1] main ''", "[7] dialog 'Are you sure?'", "\t[8] button 'Remove it'", "\t[9] button 'Cancel'")
+	offers := func(list []candidate.Candidate, action string) bool {
+		return slices.ContainsFunc(list, func(c candidate.Candidate) bool { return c.Action == action })
+	}
+	for turn := range 3 {
+		list := m.See(cart())
+		if !offers(list, `click("3")`) {
+			if turn != 2 {
+				t.Fatalf("turn %d: the button that asks is left out", turn)
+			}
+			break
+		}
+		m.Act(list[pick(t, list, `click("3")`)])
+		list = m.See(asked)
+		if got := offers(list, `click("9")`); got != (turn < 2) || !offers(list, `click("8")`) {
+			t.Fatalf("turn %d: Cancel is offered: %v", turn, got)
+		}
+		m.Act(list[pick(t, list, `click("9")`)])
+	}
+	m.See(cart())
+	for range waits {
+		m.Act(candidate.Candidate{Op: candidate.Wait, Node: -1, Slot: -1, Key: "wait"})
+		m.See(cart())
+	}
+	if offers(m.See(cart()), "noop(2000)") {
+		t.Errorf("after %d waits it can still be waited", waits)
+	}
+}
+
 // TestSeedsShareWords: what is learnt of one product holds for another.
 func TestSeedsShareWords(t *testing.T) {
 	t.Parallel()

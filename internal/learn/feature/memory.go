@@ -34,6 +34,7 @@ type Memory struct {
 	visits  map[string]int
 	looks   map[uint64]int
 	dead    map[uint64]map[string]int
+	gone    map[uint64]map[string]int
 	used    map[int]bool    // slots that were typed or chosen
 	filled  map[string]bool // fields that were typed into since the page was reached
 	lastBid string          // of the field typed into last on this page
@@ -44,7 +45,7 @@ func NewMemory(instructionText string, limit int) *Memory {
 	return &Memory{
 		In: instruction.Parse(instructionText), limit: max(1, limit), before: map[string]bool{},
 		tried: map[string]int{}, named: map[string]int{}, visits: map[string]int{}, looks: map[uint64]int{},
-		dead: map[uint64]map[string]int{}, used: map[int]bool{}, filled: map[string]bool{},
+		dead: map[uint64]map[string]int{}, gone: map[uint64]map[string]int{}, used: map[int]bool{}, filled: map[string]bool{},
 	}
 }
 
@@ -65,7 +66,7 @@ func (m *Memory) See(o *gym.Observation) []candidate.Candidate {
 	if o.LastActionError != nil {
 		m.failed = string(o.LastActionError.Kind)
 	}
-	m.fruit()
+	m.fruit(m.look)
 	if m.arrived {
 		m.visits[kind]++
 		m.filled, m.lastBid = map[string]bool{}, ""
@@ -75,28 +76,39 @@ func (m *Memory) See(o *gym.Observation) []candidate.Candidate {
 	return m.worth(candidate.List(p, m.In, o))
 }
 
-// fruit notes what came of the last action: what changed nothing is not tried again in the same place.
-func (m *Memory) fruit() {
-	if m.last == nil || m.changed {
-		return
+// fruit notes what came of the last action, which was made on a page that looked like before: what
+// changed nothing is not tried again in the same place, and nobody goes round in circles for long.
+func (m *Memory) fruit(before uint64) {
+	switch {
+	case m.last == nil:
+	case m.changed || m.last.Op == candidate.Wait:
+		count(m.gone, before, m.last.Key)
+		if !m.changed {
+			delete(m.dead, before) // what failed a while ago may not now
+		}
+	default:
+		count(m.dead, before, m.last.Key)
 	}
-	if m.last.Op == candidate.Wait {
-		delete(m.dead, m.look)
-		return
-	}
-	if m.dead[m.look] == nil {
-		m.dead[m.look] = map[string]int{}
-	}
-	m.dead[m.look][m.last.Key]++
 }
 
-// patience is how often an action that fails may be tried in the same place: what lies in its way may go.
-const patience = 2
+func count(in map[uint64]map[string]int, look uint64, key string) {
+	if in[look] == nil {
+		in[look] = map[string]int{}
+	}
+	in[look][key]++
+}
 
-// worth leaves out what has changed nothing here before.
+const (
+	// patience is how often an action that fails may be tried in the same place: what lies in its way may go.
+	patience = 2
+	// rounds is how often the same way may be taken from the same place, waits how often it may be waited there.
+	rounds, waits = 2, 6
+)
+
+// worth leaves out what has changed nothing here before, and ways that led back here.
 func (m *Memory) worth(all []candidate.Candidate) []candidate.Candidate {
-	dead := m.dead[m.look]
-	if len(dead) == 0 {
+	dead, gone := m.dead[m.look], m.gone[m.look]
+	if len(dead) == 0 && len(gone) == 0 {
 		return all
 	}
 	limit := 1
@@ -105,7 +117,7 @@ func (m *Memory) worth(all []candidate.Candidate) []candidate.Candidate {
 	}
 	var out []candidate.Candidate
 	for _, c := range all {
-		if dead[c.Key] < limit {
+		if dead[c.Key] < limit && gone[c.Key] < m.most(&c) {
 			out = append(out, c)
 		}
 	}
@@ -113,6 +125,17 @@ func (m *Memory) worth(all []candidate.Candidate) []candidate.Candidate {
 		return all
 	}
 	return out
+}
+
+// most is how often a candidate that does something may be taken in the same place.
+func (m *Memory) most(c *candidate.Candidate) int {
+	switch {
+	case c.Op == candidate.Wait:
+		return waits
+	case c.Op == candidate.Fill && m.filled[m.page.Nodes[c.Node].Bid]:
+		return 1 // it would write over what was written over it
+	}
+	return rounds
 }
 
 // Act notes the candidate that was chosen.
