@@ -23,7 +23,7 @@ type experimentCmd struct {
 	Seeds     []int64  `default:"1,2,3" help:"Seeds of training: one policy of each arm for each."`
 	Rounds    int      `default:"3" help:"How often each policy plays each task under each profile."`
 	HintAfter int      `default:"2" help:"As in pommel train."`
-	Prior     bool     `help:"Begin with the habits that pommel train begins with, instead of with no opinion."`
+	Prior     bool     `default:"true" negatable:"" help:"Begin with the habits that pommel train begins with; without, with no opinion at all."`
 	Parallel  int      `default:"2" help:"How many worlds play at the same time; the result does not depend on it."`
 	Out       string   `default:"pommel-experiment" help:"Folder for policies and results. What lies there is not done again."`
 	Report    string   `default:"" help:"Write the report to this Markdown file, and its plot and results into a folder of the same name. Default: OUT/report.md."`
@@ -149,8 +149,8 @@ func (c *experimentCmd) command() string {
 	if len(c.TestTasks) > 0 {
 		cmd += " --test-tasks " + strings.Join(c.TestTasks, ",")
 	}
-	if c.Prior {
-		cmd += " --prior"
+	if !c.Prior {
+		cmd += " --no-prior"
 	}
 	return cmd
 }

@@ -44,7 +44,8 @@ func Open(g *gym.Gym, n int) ([]Env, func()) {
 type Job struct {
 	Task string `json:"task"`
 	Seed int64  `json:"seed"`
-	// Limit is how many steps it may take.
+	// Limit is how many steps it may take. An episode under perturbations is given more for what
+	// strikes it.
 	Limit int `json:"limit"`
 	// Noise seeds the draws from the policy.
 	Noise uint64 `json:"noise"`
@@ -105,7 +106,7 @@ func play(ctx context.Context, env Env, n *net.Net, j Job) Episode {
 	p := policy.NewPlayer(n, r.Instruction, rng)
 	p.See(r.Observation)
 	e.Looks = append(e.Looks, p.Look())
-	for !r.Done() {
+	for !r.Done() && (j.Greedy || len(e.Steps) < enough(j.Limit)) {
 		c := p.Choose()
 		if r, err = env.Step(ctx, c.Action); err != nil {
 			e.Lost = fmt.Errorf("step: %w", err)
@@ -113,11 +114,15 @@ func play(ctx context.Context, env Env, n *net.Net, j Job) Episode {
 		}
 		e.add(c, r, p)
 	}
-	if e.Cut {
+	if e.Cut = e.Cut || !r.Done(); e.Cut {
 		e.Last = p.Value()
 	}
 	return e
 }
+
+// enough steps of an episode are played in training: what strikes it may have it last several times
+// its limit, and the steps of one that goes nowhere are taken from others.
+func enough(limit int) int { return limit + limit/2 }
 
 // add notes one step.
 func (e *Episode) add(c policy.Choice, r *gym.Result, p *policy.Player) {
