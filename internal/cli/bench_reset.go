@@ -23,18 +23,18 @@ type benchResetCmd struct {
 // FirstObs what a caller waits from Reset, with the episode before it still to be ended, to
 // the first observation of an episode that was begun before; FirstNew the same for others.
 type resetBench struct {
-	World    string `json:"world"`
-	Driver   string `json:"driver"`
-	Part     string `json:"part"`
-	N        int    `json:"n"`
+	World  string `json:"world"`
+	Driver string `json:"driver"`
+	Part   string `json:"part"`
+	N      int    `json:"n"`
 	// Interrupted says that there were to be more than N.
-	Interrupted bool `json:"interrupted,omitempty"`
-	OK       int    `json:"ok"`
-	Failures int    `json:"failures"`
-	SlowPath int    `json:"slow_path"`
-	MS       spread `json:"ms"`
-	FirstObs spread `json:"first_observation_ms"`
-	FirstNew spread `json:"first_observation_new_ms"`
+	Interrupted bool   `json:"interrupted,omitempty"`
+	OK          int    `json:"ok"`
+	Failures    int    `json:"failures"`
+	SlowPath    int    `json:"slow_path"`
+	MS          spread `json:"ms"`
+	FirstObs    spread `json:"first_observation_ms"`
+	FirstNew    spread `json:"first_observation_new_ms"`
 	// CPUMS is that of the whole machine in a reset to the first observation.
 	CPUMS float64 `json:"cpu_ms"`
 	// SplitMS are parts of MS; those that run side by side add up to more.
