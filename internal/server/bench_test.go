@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -48,32 +50,83 @@ func benchmarkStep(b *testing.B, stream bool, opts ...connect.ClientOption) {
 			return err
 		}
 	}
-	timed(b, step)
+	timed(b, 0, step)
 }
 
 // The same through the client package, as trainers in Go use it.
 func BenchmarkStepOverClient(b *testing.B) {
+	timed(b, 0, stepOverClient(b))
+}
+
+// As above, and the same bytes over a bare TCP connection, with the pause between two calls that a step
+// of a world is: processors sleep in it, and waking them is a part of what an answer takes.
+func BenchmarkRested(b *testing.B) {
+	const pause = 10 * time.Millisecond
+	b.Run("step", func(b *testing.B) { timed(b, pause, stepOverClient(b)) })
+	b.Run("tcp", func(b *testing.B) { timed(b, pause, bareEcho(b, len(longText))) })
+}
+
+// bareEcho asks with a few bytes and gets n.
+func bareEcho(b *testing.B, n int) func() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		ask, answer := make([]byte, 64), make([]byte, n)
+		for {
+			if _, err := io.ReadFull(c, ask); err != nil {
+				return
+			}
+			if _, err := c.Write(answer); err != nil {
+				return
+			}
+		}
+	}()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { c.Close() })
+	ask, answer := make([]byte, 64), make([]byte, n)
+	return func() error {
+		if _, err := c.Write(ask); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(c, answer)
+		return err
+	}
+}
+
+func stepOverClient(b *testing.B) func() error {
 	srv := serve(b, newScripted(b, longPage), Options{}, "127.0.0.1:0")
 	c, err := client.Dial(srv.url, client.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer c.Close()
-	sess, err := c.Session(b.Context())
+	b.Cleanup(func() { c.Close() })
+	sess, err := c.Session(context.Background())
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer sess.Close()
+	b.Cleanup(func() { sess.Close() })
 	if _, err := sess.Reset(b.Context(), client.Request{Task: "buy-item"}); err != nil {
 		b.Fatal(err)
 	}
-	timed(b, func() error { _, err := sess.Step(b.Context(), "noop()"); return err })
+	return func() error { _, err := sess.Step(context.Background(), "noop()"); return err }
 }
 
-func timed(b *testing.B, step func() error) {
+func timed(b *testing.B, pause time.Duration, step func() error) {
 	b.ReportAllocs()
 	var took []time.Duration
 	for b.Loop() {
+		time.Sleep(pause)
 		start := time.Now()
 		if err := step(); err != nil {
 			b.Fatal(err)
