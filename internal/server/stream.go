@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -19,57 +20,57 @@ type streamState struct {
 	s        *Server
 	episodes map[string]struct{}
 	keep     bool
+
+	// turn is held while a request is answered; stopped, which it guards, says that no other will be.
+	turn    sync.Mutex
+	stopped bool
 }
 
-// Session answers the requests of one stream, in order, until it ends.
+// Session answers the requests of one stream, in order, until it ends. They are answered where
+// they are read, since handing one over to another goroutine costs a step tens of microseconds;
+// here it is only waited, for the stream's end or the server's.
 func (v service) Session(ctx context.Context, stream *sessionStream) error {
 	defer v.s.metrics.Stream()()
 	st := &streamState{s: v.s, episodes: map[string]struct{}{}}
 	defer st.close(ctx)
-	requests, failed := receive(ctx, stream)
+	ended := make(chan error, 1)
+	go func() { ended <- st.converse(ctx, stream) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-v.s.stopping:
+		// The request that is being answered is answered. Reading ends with the stream.
+		st.turn.Lock()
+		st.stopped = true
+		st.turn.Unlock()
+		return connectError(wire.ErrShuttingDown)
+	}
+}
+
+// converse reads requests and answers them.
+func (st *streamState) converse(ctx context.Context, stream *sessionStream) error {
 	for {
-		// An ordered stop first: select would choose at random.
-		select {
-		case <-v.s.stopping:
-			return connectError(wire.ErrShuttingDown)
-		default:
+		req, err := stream.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-		select {
-		case <-v.s.stopping:
-			return connectError(wire.ErrShuttingDown)
-		case err := <-failed:
+		if err != nil {
 			return err
-		case req := <-requests:
-			if err := stream.Send(st.answer(ctx, req)); err != nil {
-				return err
-			}
+		}
+		if err := st.reply(ctx, stream, req); err != nil {
+			return err
 		}
 	}
 }
 
-// receive reads requests ahead of their handling, so that a stop of the server need
-// not wait for the caller. Its goroutine ends with the stream.
-func receive(ctx context.Context, stream *sessionStream) (<-chan *pommelv1.SessionRequest, <-chan error) {
-	requests, failed := make(chan *pommelv1.SessionRequest), make(chan error, 1)
-	go func() {
-		for {
-			req, err := stream.Receive()
-			if err != nil {
-				if errors.Is(err, io.EOF) {
-					err = nil
-				}
-				failed <- err
-				return
-			}
-			select {
-			case requests <- req:
-			case <-ctx.Done():
-				failed <- ctx.Err()
-				return
-			}
-		}
-	}()
-	return requests, failed
+// reply answers one request, unless the server has begun to stop.
+func (st *streamState) reply(ctx context.Context, stream *sessionStream, req *pommelv1.SessionRequest) error {
+	st.turn.Lock()
+	defer st.turn.Unlock()
+	if st.stopped {
+		return connectError(wire.ErrShuttingDown)
+	}
+	return stream.Send(st.answer(ctx, req))
 }
 
 // answer carries out one request. Its error is an answer too.
