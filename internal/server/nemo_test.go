@@ -112,7 +112,7 @@ func TestNemoCookies(t *testing.T) {
 		n.cookies = []*http.Cookie{{Name: "pommel_session", Value: value}}
 		n.call("/noop", map[string]any{}, 422)
 	}
-	n.cookies = []*http.Cookie{{Name: "pommel_session", Value: "nobody.1"}}
+	n.cookies = []*http.Cookie{{Name: "pommel_session", Value: "20250310T090000.000-nobody.1"}}
 	n.call("/verify", nemoEnd, 404)
 }
 

@@ -56,6 +56,7 @@ async def play(address: str, seed: int, *, solve: bool) -> dict[str, Any]:
         status, raw = await agent.post("/seed_session", row)
         assert status == 200, raw
         seen = await agent.tool("observe", {})
+        assert "output" in seen, seen
         goal = seen["output"].split("\n", 1)[0].removeprefix("Task: ")
         wrong = await agent.tool("click", {"bid": "999999"})
         assert wrong["error"] and "not_found" in wrong["output"]

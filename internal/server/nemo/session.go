@@ -32,12 +32,12 @@ func sessionOf(r *http.Request) *session {
 	if err != nil {
 		return nil
 	}
-	id, n, _ := strings.Cut(c.Value, ".")
-	next, err := strconv.Atoi(n)
-	if id == "" || err != nil || next < 1 {
+	at := strings.LastIndexByte(c.Value, '.') // ids hold dots too
+	next, err := strconv.Atoi(c.Value[at+1:])
+	if at < 1 || err != nil || next < 1 {
 		return nil
 	}
-	return &session{id, next}
+	return &session{c.Value[:at], next}
 }
 
 func (c *call) needSession() error {
