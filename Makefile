@@ -8,6 +8,7 @@ LDFLAGS := -s -w -X github.com/pommelgym/pommel/internal/version.version=$(VERSI
 GOFLAGS_BUILD := -trimpath -ldflags '$(LDFLAGS)'
 VENV    := .tmp/venv
 PEERS   := .tmp/venv-peers
+TRAINERS := .tmp/venv-trainers
 GOTEST  ?= go test -timeout 12m
 
 export CGO_ENABLED := 0
@@ -47,9 +48,21 @@ $(VENV)/.ready: clients/python/pyproject.toml clients/python/tests/requirements-
 	@$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps -r clients/python/tests/requirements-browsergym.txt
 	@touch $@
 
-examples: build $(VENV)/.ready ## run the examples of clients/python/examples on world shop
+examples: build $(VENV)/.ready $(TRAINERS)/.ready ## run the examples of clients/python/examples on world shop (installs PyTorch, about 5 GB)
 	@POMMEL_BIN=$(CURDIR)/$(BIN) $(VENV)/bin/python clients/python/examples/rollouts.py
 	@POMMEL_BIN=$(CURDIR)/$(BIN) $(VENV)/bin/python clients/python/examples/browsergym_agent.py
+	@POMMEL_BIN=$(CURDIR)/$(BIN) $(TRAINERS)/bin/python clients/python/examples/train_torch.py --quick
+	@POMMEL_BIN=$(CURDIR)/$(BIN) $(TRAINERS)/bin/python clients/python/examples/train_trl.py --quick
+
+# PyTorch demands a compiler for GPUs and more that nothing here uses, so nothing is resolved.
+# The CUDA libraries come only where the wheel that pip has found cannot do without them.
+$(TRAINERS)/.ready: clients/python/examples/requirements.txt clients/python/examples/requirements-cuda.txt clients/python/pyproject.toml
+	@mkdir -p .tmp && python3 -m venv $(TRAINERS)
+	@$(TRAINERS)/bin/pip install -q --disable-pip-version-check --no-deps -r clients/python/examples/requirements.txt
+	@$(TRAINERS)/bin/python -c 'import torch' 2>/dev/null || \
+	  $(TRAINERS)/bin/pip install -q --disable-pip-version-check --no-deps -r clients/python/examples/requirements-cuda.txt
+	@$(TRAINERS)/bin/pip install -q --disable-pip-version-check --no-deps -e clients/python
+	@touch $@
 
 test-peers: build $(PEERS)/.ready
 	@cd clients/python/peers && POMMEL_BIN=$(CURDIR)/$(BIN) $(CURDIR)/$(PEERS)/bin/python -m pytest -q -p no:cacheprovider --basetemp=$(CURDIR)/.tmp/pytest-peers
