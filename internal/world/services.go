@@ -31,7 +31,7 @@ const workedBefore = 5
 func StartServices(ctx context.Context, img *Image, driver Driver, progress func(string)) (_ *Services, err error) {
 	d, ok := driver.(Rewind)
 	if !ok {
-		return nil, fault.New(fault.InvalidArgument, "driver %s cannot put services back by themselves", driver.Name()).WithHint("take rewind or microvm")
+		return nil, fault.New(fault.InvalidArgument, "driver %s cannot put services back by themselves", driver.Name()).WithHint("take rewind, or microvm where machines are emulated (%s=%s)", microvm.EngineVariable, microvm.Emulated)
 	}
 	if err := d.Available(ctx); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,6 +63,7 @@ func (p unixPort) Accept() (io.ReadWriteCloser, error) { return p.Listener.Accep
 // machine is an agent without a machine: its ports are sockets of a folder.
 type machine struct {
 	t      *testing.T
+	a      *agent
 	folder string
 }
 
@@ -93,7 +95,7 @@ func startLinked(t *testing.T) *machine {
 		Services: []wire.Service{{Process: app, Probe: &sandbox.Probe{Command: &probe, Timeout: time.Minute}}},
 		Database: servedSocket, Ports: []uint16{port},
 	})
-	m := &machine{t: t, folder: t.TempDir()}
+	m := &machine{t: t, a: a, folder: t.TempDir()}
 	var mu sync.Mutex
 	var open []net.Listener
 	up, ended := make(chan struct{}), make(chan error, 1)
@@ -249,5 +251,33 @@ func TestConnections(t *testing.T) {
 	m.echo(m.dial("forward"), "GET /again")
 	if got := second.ask(wire.Request{ID: 5, Log: "nobody"}); !strings.Contains(got.Err, "no service") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Who kills the keeper of the services has ended all of them, and the world hears of it. Services that
+// are started again end in silence.
+func TestKeeperGone(t *testing.T) {
+	t.Parallel()
+	m := startLinked(t)
+	k := m.talk()
+	k.ready()
+	if got := k.ask(wire.Request{ID: 2, Restart: true}); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	k.next(func(m wire.Message) bool {
+		if m.Ended != nil {
+			t.Errorf("told of %+v", m.Ended)
+		}
+		return m.State != nil
+	})
+	m.a.mu.Lock()
+	pid := m.a.box.KeeperPid()
+	m.a.mu.Unlock()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	got := k.next(func(m wire.Message) bool { return m.Ended != nil && m.Ended.Service == "keeper" })
+	if !strings.Contains(got.Ended.How, "is gone") {
+		t.Errorf("%+v", got.Ended)
 	}
 }

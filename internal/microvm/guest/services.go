@@ -47,6 +47,7 @@ func (a *agent) start() {
 		}
 	}
 	if st.Ready {
+		go a.watch(a.box)
 		for _, p := range a.procs {
 			go func() {
 				<-p.Done()
@@ -56,6 +57,18 @@ func (a *agent) start() {
 	}
 	a.state = st
 	go a.send(wire.Message{State: &st})
+}
+
+// watch tells of the end of a sandbox that nobody has ended: with its keeper all services are gone, and
+// there is nobody left who would say so of each.
+func (a *agent) watch(box *sandbox.Sandbox) {
+	<-box.Done()
+	a.mu.Lock()
+	ours := a.box != box
+	a.mu.Unlock()
+	if !ours {
+		a.send(wire.Message{Ended: &wire.Ended{Service: "keeper", How: fmt.Sprintf("is gone: %v", box.Err())}})
+	}
 }
 
 // restart ends the services, with all that they have written, and has them started again.
