@@ -151,6 +151,23 @@ func (b *Browser) Navigate(ctx context.Context, target string) error {
 	return nil
 }
 
+// Answered is the status of the answer from which the page in front was made, 0 if it was none of HTTP.
+func (b *Browser) Answered(ctx context.Context) (status int, err error) {
+	ctx, unlock, err := b.lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	p, err := b.tab(ctx)
+	if err == nil {
+		err = p.evalAgent(ctx, `(performance.getEntriesByType("navigation")[0] || {}).responseStatus || 0`, &status)
+	}
+	if err != nil {
+		return 0, lost(err, "ask how the page was answered")
+	}
+	return status, nil
+}
+
 // revived is the tab in front, or a new one when that has crashed.
 func (b *Browser) revived(ctx context.Context) (*page, error) {
 	p, err := b.tab(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sort"
@@ -405,11 +406,31 @@ func (w *World) blame(service string, err error) error {
 // logLines is how much of a service's output an error shows.
 const logLines = 15
 
+// startPageTries is how often the start page is asked for: an application that is emulated for the first
+// time may miss deadlines of its own, and its apology is no page to begin episodes with.
+const startPageTries = 3
+
 // loadStartPage leaves the browser where an agent without a task would begin.
 func (w *World) loadStartPage(ctx context.Context) error {
-	b := w.Browser()
+	for try := 1; ; try++ {
+		err := w.tryStartPage(ctx)
+		if err == nil || try == startPageTries || w.Cause() != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (w *World) tryStartPage(ctx context.Context) error {
+	b, url := w.Browser(), w.img.Spec.Browser.StartURL
 	if err := b.SetEpisode(ctx, 0, w.img.Spec.Clock); err != nil {
 		return err
 	}
-	return b.Navigate(ctx, w.img.Spec.Browser.StartURL)
+	if err := b.Navigate(ctx, url); err != nil {
+		return err
+	}
+	status, err := b.Answered(ctx)
+	if err == nil && status >= http.StatusInternalServerError {
+		err = fault.New(fault.WorldLost, "%s was answered with status %d", url, status)
+	}
+	return err
 }

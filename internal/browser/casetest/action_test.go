@@ -394,3 +394,18 @@ func TestFrameOfAnotherOrigin(t *testing.T) {
 		t.Errorf("the page logged %q", log)
 	}
 }
+
+// An apology is a page like any other; only the status of its answer tells.
+func TestAnswered(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	for _, c := range []struct {
+		path string
+		want int
+	}{{"/listing.html", 200}, {"/apology", 503}, {"/listing.html", 200}} {
+		w.load(c.path)
+		if got, err := w.b.Answered(w.ctx()); err != nil || got != c.want {
+			t.Errorf("%s: %d %v, want %d", c.path, got, err, c.want)
+		}
+	}
+}

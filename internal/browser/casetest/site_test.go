@@ -96,6 +96,7 @@ func (s *site) routes(mux *http.ServeMux) {
 		s.pause(r, time.Hour)
 	})
 	mux.HandleFunc("/poll", func(w http.ResponseWriter, r *http.Request) { s.pause(r, 25*time.Second) })
+	mux.HandleFunc("/apology", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "not now", http.StatusServiceUnavailable) })
 	mux.HandleFunc("/tick", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/save", func(w http.ResponseWriter, r *http.Request) { s.pause(r, millis(r)) })
 	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) {

@@ -243,13 +243,24 @@ func (s suite) victims() []victim {
 // hasMachine says whether the services of a driver's worlds run in a machine.
 func hasMachine(d world.Driver) bool { return strings.HasPrefix(d.Name(), world.MicroVM().Name()) }
 
-// inMachine says whether a process runs inside the world's machine.
-func inMachine(w *world.World, process string) bool {
-	for _, m := range w.Info().Guest {
-		if strings.HasPrefix(m.Name, process) {
-			return true
+// inMachine says whether a process runs inside the world's machine, which may take its time to answer.
+func (s suite) inMachine(t *testing.T, w *world.World, process string) bool {
+	t.Helper()
+	if !hasMachine(s.d) {
+		return false
+	}
+	for ctx := deadline(t); ctx.Err() == nil; {
+		guest := w.Info().Guest
+		for _, m := range guest {
+			if strings.HasPrefix(m.Name, process) {
+				return true
+			}
+		}
+		if len(guest) > 0 {
+			return false
 		}
 	}
+	t.Fatal("the machine does not say what runs in it")
 	return false
 }
 
@@ -262,9 +273,9 @@ func killInMachine(t *testing.T, w *world.World, process string) {
 	}
 }
 
-func kill(t *testing.T, w *world.World, process string) {
+func (s suite) kill(t *testing.T, w *world.World, process string) {
 	t.Helper()
-	if inMachine(w, process) {
+	if s.inMachine(t, w, process) {
 		killInMachine(t, w, process)
 		return
 	}
@@ -304,7 +315,7 @@ func testDeaths(t *testing.T, s suite) {
 		t.Run(v.process, func(t *testing.T) {
 			t.Parallel()
 			w := start(t, s)
-			kill(t, w, v.process)
+			s.kill(t, w, v.process)
 			select {
 			case <-w.Lost():
 			case <-deadline(t).Done():
@@ -322,10 +333,10 @@ func testDeaths(t *testing.T, s suite) {
 		t.Parallel()
 		w := start(t, s)
 		ended := func() {}
-		if !inMachine(w, s.App) {
+		if !s.inMachine(t, w, s.App) {
 			ended = watchEnd(t, hostPid(t, w, s.App))
 		}
-		kill(t, w, s.App)
+		s.kill(t, w, s.App)
 		ended()
 		// No waiting from here on: the death came before the question.
 		if err := w.Check(deadline(t)); fault.KindOf(err) != fault.WorldLost || !strings.Contains(err.Error(), "service app") {
@@ -355,7 +366,7 @@ func testResetLost(t *testing.T, s suite) {
 	w := start(t, s)
 	first := observe(t, w)
 	for _, v := range s.victims() {
-		kill(t, w, v.process)
+		s.kill(t, w, v.process)
 		<-w.Lost()
 		w = reset(t, s, w)
 		s.checkFresh(t, w, first)
