@@ -107,13 +107,14 @@ func TestMachineAfterHostileRoot(t *testing.T) {
 	r := startMachine(t, worldtest.MiniImage(t))
 	open, rows := r.observe(browser.View{Elements: true}), r.fingerprint()
 	began, done := time.Now(), 0
-	for range rounds() {
+	for round := range rounds() {
 		for _, h := range hostile {
 			r.suffer(h)
 			r.reset(h.name)
 			r.asBefore(h.name, open, rows)
 			done++
 		}
+		t.Logf("%6.1fs round %d", time.Since(began).Seconds(), round)
 	}
 	slices.Sort(r.took)
 	t.Logf("%d harms, %v each; %d resets in place; p50 %v max %v", done, time.Since(began)/time.Duration(done), len(r.took), r.took[len(r.took)/2], r.took[len(r.took)-1])
