@@ -206,7 +206,7 @@ def tested(server: pommel.Server, policy: Policy, args: argparse.Namespace) -> f
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--task", default="remove-from-cart")
-    p.add_argument("--steps", type=int, default=4000, help="of the environments in all")
+    p.add_argument("--steps", type=int, default=1500, help="of the environments in all")
     p.add_argument("--envs", type=int, default=2, help="browsers at the same time")
     p.add_argument("--episodes", type=int, default=16, help="in each update")
     p.add_argument("--max-steps", type=int, default=8, help="in each episode")
