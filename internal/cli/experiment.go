@@ -19,7 +19,7 @@ type experimentCmd struct {
 	TestTasks []string `help:"Judge by these as tasks that were not trained on. Default: the easy and medium ones of the test split."`
 	Profile   string   `default:"rough" help:"What the second arm is trained under; the first is trained without perturbations."`
 	Profiles  []string `default:"calm,rough,heldout" help:"What both are judged under."`
-	Steps     int      `default:"2600" help:"Steps of training for each policy."`
+	Steps     int      `default:"5000" help:"Steps of training for each policy."`
 	Seeds     []int64  `default:"1,2,3" help:"Seeds of training: one policy of each arm for each."`
 	Rounds    int      `default:"3" help:"How often each policy plays each task under each profile."`
 	HintAfter int      `default:"2" help:"As in pommel train."`

@@ -22,7 +22,7 @@ type trainCmd struct {
 	jsonFlag
 	Tasks      []string `help:"Only these tasks. Default: the easy and medium ones of the training split."`
 	Difficulty []string `default:"easy,medium" help:"Difficulties to train on, if --tasks names none."`
-	Profile    string   `default:"" help:"Perturbations to train under; their strength rises from 0 between a fifth and three fifths of the way, unless @ behind the name fixes it."`
+	Profile    string   `default:"" help:"Perturbations to train under; their strength rises from 0 between three tenths and half of the way, unless @ behind the name fixes it."`
 	Steps      int      `help:"Train for this many steps. With it, the same seed gives the same policy, bit for bit."`
 	Seconds    int      `help:"Train for this long instead; how many steps that are depends on the machine."`
 	Seed       int64    `default:"0" help:"Seed of the network, of the draws and of the choice of episodes."`

@@ -69,7 +69,7 @@ func For(profile string) Friction {
 	case Fixed(profile):
 		return Steady{Profile: profile}
 	}
-	return Ramp{Profile: profile, From: 0.2, To: 0.6}
+	return Ramp{Profile: profile, From: 0.3, To: 0.5}
 }
 
 // Fixed says whether a reference to a profile fixes its strength.
