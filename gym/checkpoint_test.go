@@ -94,7 +94,7 @@ func TestContinuationsFromACheckpoint(t *testing.T) {
 		if err != nil || seen.Text != want.Observation.Text || seen.URL != want.Observation.URL || seen.VirtualTimeMS != want.Observation.VirtualTimeMS {
 			t.Fatalf("the restored page is\n%+v\nwant\n%+v (%v)", seen, want.Observation, err)
 		}
-		if r, err = env.Restore(ctx, id); err != nil {
+		if _, err = env.Restore(ctx, id); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -48,7 +48,6 @@ func walk(t *testing.T, tree *Tree, rounds int, step func(i int), state func() s
 		if len(nodes) < 8 && i%3 == 0 {
 			n := save(at)
 			nodes = append(nodes, n)
-			at = n.s
 			step(i + 1000)
 		}
 		n := nodes[rng.IntN(len(nodes))]

@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/pommelgym/pommel/internal/uapi"
 )
@@ -127,7 +128,7 @@ func (t *Tree) undoFileState(p *process, tk *task, d *descriptor) error {
 	case kindRegular:
 		if pos, err := uapi.Seek(fd, 0, uapi.SeekCur); err == nil && pos != d.pos {
 			// A file in /proc about a thread or process that has ended says so even to a seek.
-			if _, err := uapi.Seek(fd, d.pos, uapi.SeekSet); err != nil && err != uapi.ESRCH {
+			if _, err := uapi.Seek(fd, d.pos, uapi.SeekSet); err != nil && !errors.Is(err, uapi.ESRCH) {
 				return fail(ReasonDescriptor, "set the offset of descriptor %d of process %d: %v", d.fd, p.pid, err)
 			}
 		}

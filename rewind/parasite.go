@@ -411,7 +411,7 @@ func (t *Tree) equip(p *process, tk *task) error {
 	}
 	b.add(uapi.SysClose, uint64(remoteUffd))
 	b.add(uapi.SysClose, uint64(ours))
-	high := -1
+	var high int
 	if p.remoteChannel >= 0 { // a process made again: the channel goes where it was
 		high = b.add(uapi.SysDup3, uint64(theirs), uint64(p.remoteChannel), uapi.OCloexec)
 	} else {

@@ -1,6 +1,7 @@
 package rewind
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -41,14 +42,12 @@ func Probe() []Feature {
 // verdict turns the outcome of a call into that of a probe.
 func verdict(name string, required bool, err error) Feature {
 	f := Feature{Name: name, Required: required}
-	var e uapi.Errno
-	switch x := err.(type) {
-	case nil:
+	if err == nil {
 		f.State = Yes
 		return f
-	case uapi.Errno:
-		e = x
 	}
+	var e uapi.Errno
+	errors.As(err, &e)
 	f.Reason = err.Error()
 	switch e {
 	case uapi.EPERM, uapi.EACCES:

@@ -374,7 +374,9 @@ func (t *Tree) captureObjects(s *Snapshot) error {
 	for _, st := range s.procs {
 		for i := range st.files {
 			if o := t.objects[st.files[i].id]; o != nil {
-				used[o], opened[o] = used[o], true
+				if opened[o] = true; !used[o] {
+					used[o] = false // known, and not mapped so far
+				}
 			}
 		}
 		for i := range st.areas {

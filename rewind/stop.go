@@ -1,6 +1,7 @@
 package rewind
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -168,7 +169,7 @@ func (t *Tree) whyNotTraced(pid, tid int, e uapi.Errno) error {
 func (t *Tree) awaitStop(p *process, tk *task, mode stopMode, deadline time.Time) error {
 	for {
 		st, err := await(tk.tid, deadline)
-		if err == errTimeout {
+		if errors.Is(err, errTimeout) {
 			return t.whyStalled(p.pid, tk.tid)
 		}
 		if err != nil {

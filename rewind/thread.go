@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -95,7 +96,7 @@ func (t *Tree) endThread(p *process, tk *task) error {
 	deadline := time.Now().Add(t.opt.StopTimeout)
 	for {
 		st, err := await(tk.tid, deadline)
-		if err == errTimeout {
+		if errors.Is(err, errTimeout) {
 			return t.whyStalled(p.pid, tk.tid)
 		}
 		if err != nil || !st.Stopped() {

@@ -297,7 +297,7 @@ func FuzzParse(f *testing.F) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			v := []byte(payload)
+			v := payload
 			if k != "result" && k != "params" {
 				v, _ = json.Marshal(frame[k])
 			}

@@ -159,8 +159,8 @@ func (f *fake) port(c net.Conn) {
 	if _, serr := fmt.Sscanf(line, "CONNECT %d\n", &port); err != nil || serr != nil {
 		return
 	}
-	switch {
-	case port == wire.AgentPort:
+	switch port {
+	case wire.AgentPort:
 		f.mu.Lock()
 		f.met++
 		met, loaded := f.met, f.loaded
@@ -173,7 +173,7 @@ func (f *fake) port(c net.Conn) {
 			return // taken for one of the template's connections
 		}
 		agentOf(c, r)
-	case port == wire.StreamPort, port == wire.ForwardPort+8080:
+	case wire.StreamPort, wire.ForwardPort + 8080:
 		_, _ = io.WriteString(c, "OK 1073741825\n")
 		line, _ := r.ReadString('\n')
 		fmt.Fprintf(c, "%d says %s", port, line)

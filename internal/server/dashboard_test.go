@@ -141,11 +141,6 @@ func TestHostileTextStaysText(t *testing.T) {
 	p.Clean()
 }
 
-func quoted(s string) string {
-	b, _ := json.Marshal(s)
-	return string(b)
-}
-
 // TestDashboardFollows: what callers do appears by itself, and with keys one gets about.
 func TestDashboardFollows(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func gatherWrites(next http.Handler) http.Handler {
 		}
 		g := &gathered{ResponseWriter: w, flusher: f}
 		next.ServeHTTP(g, r)
-		g.drain() // who is gone does not miss the farewell
+		_ = g.drain() // who is gone does not miss the farewell
 	})
 }
 

@@ -182,7 +182,7 @@ func (p *probe) run(limit time.Duration) error {
 	_ = unix.Tgkill(os.Getpid(), tid, unix.SIGURG) // which Go programs take for nothing
 	timer.Reset(limit)
 	select {
-	case <-done:
+	case _ = <-done:
 		return errors.Join(ErrKVMSlow, p.free())
 	case <-timer.C:
 		return ErrKVMSlow

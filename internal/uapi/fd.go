@@ -206,14 +206,14 @@ func Truncate(fd int, size int64) error { return unix.Ftruncate(fd, size) }
 func FsMagic(path string) (int64, error) {
 	var st unix.Statfs_t
 	err := unix.Statfs(path, &st)
-	return int64(st.Type), err
+	return st.Type, err
 }
 
 // FsMagicFd is the same for an open file.
 func FsMagicFd(fd int) (int64, error) {
 	var st unix.Statfs_t
 	err := unix.Fstatfs(fd, &st)
-	return int64(st.Type), err
+	return st.Type, err
 }
 
 // TmpfsMagic is the type number of tmpfs (and of memfd and shared anonymous memory).

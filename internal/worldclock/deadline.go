@@ -2,6 +2,7 @@ package worldclock
 
 import (
 	"encoding/binary"
+	"errors"
 	"maps"
 	"sync"
 
@@ -176,7 +177,8 @@ func (s *Supervisor) timerfd(r *request) bool {
 }
 
 func asErrno(err error) uapi.Errno {
-	if e, ok := err.(uapi.Errno); ok {
+	var e uapi.Errno
+	if errors.As(err, &e) {
 		return e
 	}
 	return uapi.EINVAL

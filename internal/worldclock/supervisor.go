@@ -83,7 +83,7 @@ func (s *Supervisor) loop(listener int, service string) {
 	poll := []uapi.PollFd{{Fd: int32(listener), Events: uapi.PollIn}}
 	for {
 		n, err := uapi.Poll(poll, -1)
-		if err == uapi.EINTR {
+		if errors.Is(err, uapi.EINTR) {
 			continue
 		}
 		// A listener does not end by itself when its last process does; the poll says so.

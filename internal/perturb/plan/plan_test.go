@@ -59,7 +59,7 @@ func TestPlansArePure(t *testing.T) {
 		}
 		return string(b)
 	}
-	if text(3) != text(3) {
+	if first, again := text(3), text(3); first != again {
 		t.Error("one seed made two plans")
 	}
 	if text(3) == text(4) {
