@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -224,7 +225,7 @@ func (t *Tree) compareDescriptors(p *process, st *processState, v *Verification)
 // aboutDead says whether a file is one of /proc about somebody who has ended: it has no other offset than 0.
 func (d *descriptor) aboutDead() bool {
 	_, err := uapi.Seek(d.dup, d.pos, uapi.SeekSet)
-	return err == uapi.ESRCH
+	return errors.Is(err, uapi.ESRCH)
 }
 
 // sameFileNow is sameFile without keeping a duplicate.
