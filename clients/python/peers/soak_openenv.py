@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from openenv import GenericEnvClient
@@ -89,7 +90,9 @@ def _hold(address: str, pipe: Connection) -> None:
     pipe.poll(None)
 
 
-# Processes of their own, as clients are; the package is read once and not by each of them.
+# Processes of their own, as clients are; the package is read once and not by each of them. The fork
+# server looks for it in the working folder and in PYTHONPATH only.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["soak_openenv"])
 
@@ -102,7 +105,7 @@ def kill_half(server: pommel.Server, clients: int, way: signal.Signals) -> float
         for p in programs:
             p.start()
         for ours, _ in pipes:
-            assert ours.poll(120) and ours.recv()
+            assert ours.poll(120) and ours.recv(), "a client has no episode after two minutes"
         for p in programs[: clients // 2]:
             assert p.pid is not None
             os.kill(p.pid, way)
