@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/version"
@@ -19,6 +20,9 @@ type hostFacts struct {
 	CPU      string `json:"cpu"`
 	Chromium string `json:"chromium"`
 	Postgres string `json:"postgres"`
+	// LoopMS is what a fixed loop takes, the best of five: how fast the machine was at that minute. On
+	// shared ones it changes by a factor of three.
+	LoopMS float64 `json:"loop_ms"`
 }
 
 type head struct {
@@ -30,8 +34,26 @@ func envelope() head {
 	chromium, postgres := gym.PartVersions(context.Background())
 	return head{Pommel: version.String(), Host: hostFacts{
 		Kernel: firstLine("/proc/sys/kernel/osrelease"), Cores: runtime.NumCPU(),
-		MemoryMB: memoryMB(), CPU: cpuModel(), Chromium: chromium, Postgres: postgres,
+		MemoryMB: memoryMB(), CPU: cpuModel(), Chromium: chromium, Postgres: postgres, LoopMS: loopMS(),
 	}}
+}
+
+// loopMS times steps of a xorshift generator (Marsaglia 2003), each of which needs the one before.
+func loopMS() float64 {
+	best, x := time.Hour, uint64(1)
+	for range 5 {
+		start := time.Now()
+		for range 5_000_000 {
+			x ^= x << 13
+			x ^= x >> 7
+			x ^= x << 17
+		}
+		best = min(best, time.Since(start))
+	}
+	if x == 0 { // never, which the compiler does not know
+		return 0
+	}
+	return round(ms(best))
 }
 
 func firstLine(path string) string {
