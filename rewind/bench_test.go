@@ -21,9 +21,10 @@ func BenchmarkGoServer(b *testing.B) {
 	if err != nil {
 		b.Fatalf("inside its namespaces the benchmark failed: %v\n%s", err, out)
 	}
-	_, figures, found := strings.Cut(string(out), "FIGURES ")
+	// A benchmark is tried with one rewind first: its figures are not those that count.
+	text := string(out)
 	var p50, p99, pages float64
-	if _, err := fmt.Sscan(figures, &p50, &p99, &pages); !found || err != nil {
+	if _, err := fmt.Sscan(text[strings.LastIndex(text, "FIGURES ")+len("FIGURES "):], &p50, &p99, &pages); err != nil {
 		b.Fatalf("no figures: %v\n%s", err, out)
 	}
 	b.ReportMetric(p50, "p50-us")
