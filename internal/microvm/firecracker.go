@@ -2,7 +2,6 @@ package microvm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"github.com/pommelgym/pommel/internal/microvm/firecracker"
 	"github.com/pommelgym/pommel/internal/microvm/wire"
 	"github.com/pommelgym/pommel/internal/sandbox"
-	"github.com/pommelgym/pommel/internal/sys"
 )
 
 // fire runs machines by Firecracker.
@@ -117,15 +115,8 @@ func (f *fire) boot(ctx context.Context, t *Template, box Box) (*Machine, error)
 
 // meet connects with the guest's agent, as soon as it is there.
 func (m *Machine) meet(ctx context.Context, box Box, lost func(error)) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-m.proc.Done():
-			cancel(fmt.Errorf("it %v", m.proc.Exit()))
-		case <-ctx.Done():
-		}
-	}()
+	ctx, cancel := m.proc.While(ctx, "its guest answered")
+	defer cancel()
 	conn, err := firecracker.DialAgain(ctx, box.Path(fireHome("vsock")), wire.AgentPort)
 	if err != nil {
 		return err
@@ -196,7 +187,7 @@ func (f *fire) save(ctx context.Context, t *Template, m *Machine, box Box, folde
 	}
 	for _, name := range []string{memoryFile, stateFile} {
 		if err := take(box.Path(fireHome(name)), filepath.Join(folder, name)); err != nil {
-			return fmt.Errorf("keep the machine: %w", err)
+			return err
 		}
 	}
 	return nil
@@ -206,19 +197,14 @@ func (f *fire) save(ctx context.Context, t *Template, m *Machine, box Box, folde
 func take(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
-		return err
+		return fmt.Errorf("keep the machine: %w", err)
 	}
 	defer in.Close()
 	info, err := in.Stat()
 	if err != nil {
-		return err
+		return fmt.Errorf("keep the machine: %w", err)
 	}
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	return errors.Join(out.Truncate(info.Size()), sys.CopySparse(out, in, info.Size()), out.Close())
+	return keep(in, info.Size(), to)
 }
 
 // load leaves the files where they are: copies map them.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,7 +19,10 @@ const kvmDevice = "/dev/kvm"
 
 // Hardware says why machines cannot run on the processor itself, or nil. That the device is
 // there is not enough: in some virtual machines it is, and what is started on it is emulated.
-func Hardware() error { return hardware("/proc/cpuinfo", kvmDevice, sys.TryKVM) }
+// A host is tried once: each world that starts asks, and where the loop is emulated it takes seconds.
+func Hardware() error { return triedHardware() }
+
+var triedHardware = sync.OnceValue(func() error { return hardware("/proc/cpuinfo", kvmDevice, sys.TryKVM) })
 
 // hardwareLimit is for a loop of milliseconds, on a host that may be busy.
 const hardwareLimit = 3 * time.Second

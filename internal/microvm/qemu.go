@@ -143,13 +143,8 @@ func (q qemu) save(ctx context.Context, t *Template, m *Machine, _ Box, folder s
 	if err != nil {
 		return err
 	}
-	out, err := os.Create(filepath.Join(folder, memoryFile))
-	if err != nil {
-		return fmt.Errorf("keep memory: %w", err)
-	}
-	defer out.Close()
-	if err := errors.Join(out.Truncate(t.Spec.MemoryBytes), sys.CopySparse(out, m.memory, t.Spec.MemoryBytes), out.Close()); err != nil {
-		return fmt.Errorf("keep memory: %w", err)
+	if err := keep(m.memory, t.Spec.MemoryBytes, filepath.Join(folder, memoryFile)); err != nil {
+		return err
 	}
 	return os.WriteFile(filepath.Join(folder, stateFile), state, 0o644)
 }

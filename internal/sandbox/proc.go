@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"syscall"
@@ -35,6 +36,19 @@ func (p *Proc) Done() <-chan struct{} { return p.done }
 
 // Exit is how it ended; valid after Ended.
 func (p *Proc) Exit() Exit { return p.exit }
+
+// While is ctx until the process has ended, too: the cause says how it did, before what.
+func (p *Proc) While(ctx context.Context, before string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-p.Done():
+			cancel(fmt.Errorf("it %v before %s", p.Exit(), before))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
 
 // Log is the last output of the process.
 func (p *Proc) Log() string { return p.log.String() }

@@ -223,6 +223,17 @@ func (s *Sandbox) Probe(ctx context.Context, p Probe) error {
 	return err
 }
 
+// WaitReady probes until the process is ready, or has ended.
+func (s *Sandbox) WaitReady(ctx context.Context, proc *Proc, p Probe) error {
+	ctx, cancel := proc.While(ctx, "it was ready")
+	defer cancel()
+	err := s.Probe(ctx, p)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
 // Copy copies a private bind to a folder inside, which must not exist, for a user.
 func (s *Sandbox) Copy(ctx context.Context, from, to string, uid int) error {
 	_, err := s.call(ctx, request{Copy: &copyRequest{From: from, To: to, UID: uid, GID: uid}})

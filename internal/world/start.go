@@ -245,7 +245,7 @@ func (w *World) startCommand(ctx context.Context, svc Service, vars map[string]s
 	if err != nil {
 		return err
 	}
-	return w.waitReady(ctx, proc, probe)
+	return w.box.WaitReady(ctx, proc, probe)
 }
 
 // commandProcess is a service that is a command, and what tells that it is ready.
@@ -281,25 +281,6 @@ func (i *Image) commandProcess(svc Service, vars map[string]string) (p sandbox.P
 		probe.Command = &q
 	}
 	return p, probe, nil
-}
-
-func (w *World) waitReady(ctx context.Context, proc *sandbox.Proc, probe sandbox.Probe) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-proc.Done():
-			cancel(fmt.Errorf("it %v before it was ready", proc.Exit()))
-		case <-ctx.Done():
-		}
-	}()
-	if err := w.box.Probe(ctx, probe); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		return err
-	}
-	return nil
 }
 
 // launchBrowser starts Chromium with its protocol on a pipe, whose other ends no process

@@ -137,27 +137,8 @@ func (a *agent) startOne(ctx context.Context, box *sandbox.Sandbox, s wire.Servi
 	if s.Cluster != "" {
 		return postgres.WaitReady(ctx, box.Path(s.Cluster), proc.Done())
 	}
-	return waitReady(ctx, box, proc, s)
-}
-
-func waitReady(ctx context.Context, box *sandbox.Sandbox, proc *sandbox.Proc, s wire.Service) error {
 	if s.Probe == nil {
 		return errors.New("the plan does not say how to know that it is ready")
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-proc.Done():
-			cancel(fmt.Errorf("it %v before it was ready", proc.Exit()))
-		case <-ctx.Done():
-		}
-	}()
-	if err := box.Probe(ctx, *s.Probe); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		return err
-	}
-	return nil
+	return box.WaitReady(ctx, proc, *s.Probe)
 }
