@@ -370,22 +370,21 @@ func (t *Tree) captureOne(p *process, s *Snapshot) error {
 
 // captureObjects saves the shared memory that the processes have mapped or open.
 func (t *Tree) captureObjects(s *Snapshot) error {
-	used, opened := map[*object]bool{}, map[*object]bool{} // used: whether it is mapped
+	type use struct{ mapped, opened bool }
+	used := map[*object]use{}
 	for _, st := range s.procs {
 		for i := range st.files {
 			if o := t.objects[st.files[i].id]; o != nil {
-				if opened[o] = true; !used[o] {
-					used[o] = false // known, and not mapped so far
-				}
+				used[o] = use{used[o].mapped, true}
 			}
 		}
 		for i := range st.areas {
 			if o := st.areas[i].object; o != nil {
-				used[o] = true
+				used[o] = use{true, used[o].opened}
 			}
 		}
 	}
-	for o, mapped := range used {
+	for o, u := range used {
 		var prev *objectState
 		if s.parent != nil {
 			prev = s.parent.object(o)
@@ -394,7 +393,7 @@ func (t *Tree) captureObjects(s *Snapshot) error {
 		if err != nil {
 			return err
 		}
-		os.mapped, os.opened = mapped, opened[o]
+		os.mapped, os.opened = u.mapped, u.opened
 		s.objects = append(s.objects, os)
 	}
 	return nil

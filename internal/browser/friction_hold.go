@@ -10,20 +10,20 @@ import (
 // holding is a request that is held until virtual time has come.
 type holding struct {
 	p    *page
-	id   string
+	ev   pausedEvent
 	name string  // as the page's script knows it; "" if no script made it
 	due  float64 // raw ms of the page's clock
 	fate Fate
 }
 
 // hold holds a request until virtual time has come, unless the page does not answer.
-func (p *page) hold(id string, r Request, devtoolsType string, fate Fate) bool {
+func (p *page) hold(ev pausedEvent, r Request, fate Fate) bool {
 	now := p.rawNow()
 	if now == 0 {
 		return false
 	}
-	h := holding{p: p, id: id, due: now + 1 + float64(fate.Hold.Milliseconds()), fate: fate}
-	if devtoolsType == "Fetch" || devtoolsType == "XHR" {
+	h := holding{p: p, ev: ev, due: now + 1 + float64(fate.Hold.Milliseconds()), fate: fate}
+	if typeOf(ev.ResourceType) == "fetch" {
 		h.name = nameOf(r)
 	}
 	p.b.update(func() { p.b.holdings = append(p.b.holdings, h) })
@@ -145,7 +145,7 @@ func (b *Browser) letGo(now float64) bool {
 		if h.name != "" {
 			h.p.tellHeld("P.freed", h.name)
 		}
-		h.p.proceed(h.id, h.fate)
+		h.p.proceed(h.ev, h.fate)
 	}
 	return len(due) > 0
 }

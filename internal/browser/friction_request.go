@@ -109,7 +109,7 @@ func (p *page) rule(f Friction, ev pausedEvent) {
 		return
 	case ev.Status != 0 || ev.ErrorReason != "" || ev.RedirectedRequestID != "":
 		// The next leg of a request that has been decided about.
-		p.proceed(ev.RequestID, Fate{})
+		p.proceed(ev, Fate{})
 		return
 	}
 	r := Request{Method: ev.Request.Method, URL: ev.Request.URL, Type: typeOf(ev.ResourceType), Accept: ev.accept()}
@@ -121,10 +121,10 @@ func (p *page) rule(f Friction, ev pausedEvent) {
 		// A renderer does not answer while a document is held up on the way to it, so its
 		// clock cannot go on then. The step lets the time pass when the document is there.
 		p.b.update(func() { p.b.lag += fate.Hold })
-	case p.hold(ev.RequestID, r, ev.ResourceType, fate):
+	case p.hold(ev, r, fate):
 		return
 	}
-	p.proceed(ev.RequestID, ev.failed(fate))
+	p.proceed(ev, fate)
 }
 
 func typeOf(devtools string) string {
@@ -134,9 +134,12 @@ func typeOf(devtools string) string {
 	return strings.ToLower(devtools)
 }
 
-// proceed carries out a fate whose time has come.
-func (p *page) proceed(id string, fate Fate) {
+// proceed carries out a fate whose time has come. A document does not fail: a page tells of it.
+func (p *page) proceed(ev pausedEvent, fate Fate) {
+	id := ev.RequestID
 	switch {
+	case fate.Fail != "" && typeOf(ev.ResourceType) == "document":
+		p.fulfil(id, unreachable(ev.Request.URL, fate.Fail))
 	case fate.Fail != "":
 		p.s.Send("Fetch.failRequest", map[string]any{"requestId": id, "errorReason": fate.Fail})
 	case fate.Answer != nil:
@@ -162,12 +165,12 @@ func (p *page) fulfil(id string, a *Answer) {
 // rewrite gives the page another answer than the server's.
 func (p *page) rewrite(ev pausedEvent, fate Fate) {
 	if ev.ErrorReason != "" {
-		p.proceed(ev.RequestID, Fate{})
+		p.proceed(ev, Fate{})
 		return
 	}
 	body, err := p.bodyOf(ev)
 	if err != nil {
-		p.proceed(ev.RequestID, Fate{})
+		p.proceed(ev, Fate{})
 		return
 	}
 	got := Answer{Status: ev.Status, Body: body}
@@ -177,11 +180,11 @@ func (p *page) rewrite(ev pausedEvent, fate Fate) {
 	answer, fail := fate.Rewrite(got)
 	switch {
 	case fail != "":
-		p.proceed(ev.RequestID, ev.failed(Fate{Fail: fail}))
+		p.proceed(ev, Fate{Fail: fail})
 	case answer != nil:
 		p.fulfil(ev.RequestID, answer)
 	default:
-		p.proceed(ev.RequestID, Fate{})
+		p.proceed(ev, Fate{})
 	}
 }
 

@@ -46,11 +46,3 @@ func unreachable(address, reason string) *Answer {
 		Body:    []byte(page),
 	}
 }
-
-// failed is a fate as it is carried out: a document does not fail, a page tells of it.
-func (e *pausedEvent) failed(f Fate) Fate {
-	if f.Fail != "" && typeOf(e.ResourceType) == "document" {
-		return Fate{Answer: unreachable(e.Request.URL, f.Fail)}
-	}
-	return f
-}

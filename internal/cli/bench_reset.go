@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -72,10 +73,7 @@ func (c *benchResetCmd) Run(ctx context.Context, s *State) error {
 		return err
 	}
 	// What had been measured before an interruption is told too.
-	if told := c.print(s, res); err == nil {
-		err = told
-	}
-	return err
+	return cmp.Or(err, c.print(s, res))
 }
 
 func (c *benchResetCmd) print(s *State, res *resetBench) error {

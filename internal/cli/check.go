@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -73,9 +74,7 @@ func (c *checkCmd) Run(ctx context.Context, s *State) error {
 	// What had been found before an interruption is told too.
 	res := c.result(g, against, cfg, found)
 	res.OK = res.OK && err == nil
-	if told := c.show(s, res); err == nil {
-		err = told
-	}
+	err = cmp.Or(err, c.show(s, res))
 	if err == nil && !res.OK {
 		return errNotGood
 	}

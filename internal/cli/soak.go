@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -73,9 +74,7 @@ func (c *soakCmd) runResets(ctx context.Context, s *State) error {
 	if r == nil {
 		return err
 	}
-	if told := c.tellResets(s, resetsSoak{r, spreadOf(r.Took)}); err == nil {
-		err = told
-	}
+	err = cmp.Or(err, c.tellResets(s, resetsSoak{r, spreadOf(r.Took)}))
 	if err == nil && !r.OK {
 		return errNotGood
 	}

@@ -1,10 +1,10 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -100,13 +100,9 @@ func RunResets(ctx context.Context, g *gym.Gym, c Resets) (*ResetsResult, error)
 	k.res.Seconds = time.Since(start).Seconds()
 	n := g.Counts()
 	k.res.Lost, k.res.SlowPath, k.res.Verified = n.Lost, n.SlowPaths, n.Verified
-	pids := g.Pids()
-	err = g.Close()
-	k.finish(pids)
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return &k.res, err
+	k.res.Orphans, err = closeAll(g)
+	k.finish()
+	return &k.res, cmp.Or(context.Cause(ctx), err)
 }
 
 // play begins episodes until there are enough.
@@ -218,13 +214,8 @@ func (k *resetting) count(n int) {
 }
 
 // finish holds the result against the bars.
-func (k *resetting) finish(pids []int) {
+func (k *resetting) finish() {
 	r := &k.res
-	for _, pid := range pids {
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
-			r.Orphans++
-		}
-	}
 	r.Starts = len(k.first)
 	// A tenth warms up; a tenth at each end is looked at.
 	if tenth := len(k.memory) / 10; tenth > 0 {

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -97,16 +98,21 @@ type soaking struct {
 func Run(ctx context.Context, g *gym.Gym, c Config) (*Result, error) {
 	s := &soaking{c: c, res: Result{Void: map[string]int{}, Clients: c.Clients}}
 	err := s.onGym(ctx, g)
+	orphans, closed := closeAll(g)
+	s.res.Orphans = orphans
+	return &s.res, cmp.Or(err, closed)
+}
+
+// closeAll closes g and counts the processes of its worlds that are still there.
+func closeAll(g *gym.Gym) (orphans int, err error) {
 	pids := g.Pids()
-	if closed := g.Close(); err == nil {
-		err = closed
-	}
+	err = g.Close()
 	for _, pid := range pids {
 		if _, gone := os.Stat(fmt.Sprintf("/proc/%d", pid)); gone == nil {
-			s.res.Orphans++
+			orphans++
 		}
 	}
-	return &s.res, err
+	return orphans, err
 }
 
 func (s *soaking) onGym(ctx context.Context, g *gym.Gym) error {
