@@ -77,12 +77,8 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 // call carries out one tool call.
 func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	start := time.Now()
-	name := "Step"
-	if req.Params.Name == ObserveTool {
-		name = "Observe"
-	}
 	res, err := s.dispatch(ctx, req)
-	s.cfg.Count(name, err, time.Since(start))
+	s.cfg.Count(CallName(req.Params.Name), err, time.Since(start))
 	if err != nil {
 		return failed(err), nil
 	}
@@ -103,18 +99,15 @@ func (s *Server) dispatch(ctx context.Context, req *sdk.CallToolRequest) (*sdk.C
 		return nil, err
 	}
 	if req.Params.Name == ObserveTool {
-		if st.Last.Done() {
-			return nil, errOver()
-		}
-		o, err := sessions.Observe(ctx, id, st.View)
+		head, o, err := Observe(ctx, sessions, st)
 		if err != nil {
 			return nil, err
 		}
-		return look("Task: "+st.Instruction+"\n", o), nil
+		return look(head, o), nil
 	}
 	text, err := ActionString(req.Params.Name, req.Params.Arguments)
 	if err != nil {
-		return nil, fault.Wrap(fault.InvalidArgument, err, "%s", err.Error())
+		return nil, err
 	}
 	n, err := stepNumber(req.Params.Meta)
 	if err != nil {
@@ -127,7 +120,14 @@ func (s *Server) dispatch(ctx context.Context, req *sdk.CallToolRequest) (*sdk.C
 	return fromStep(r), nil
 }
 
-func errOver() error { return fault.New(fault.EpisodeOver, "the episode has ended") }
+// Observe looks at the page of an episode without a step; head is its task.
+func Observe(ctx context.Context, sessions gym.Sessions, st *gym.Status) (head string, o *gym.Observation, err error) {
+	if st.Last.Done() {
+		return "", nil, fault.New(fault.EpisodeOver, "the episode has ended")
+	}
+	o, err = sessions.Observe(ctx, st.EpisodeID, st.View)
+	return "Task: " + st.Instruction + "\n", o, err
+}
 
 // stepNumber is "step" in the request's _meta: with it a repeated call is carried out once.
 func stepNumber(meta sdk.Meta) (int, error) {

@@ -2,14 +2,22 @@ package mcp
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/pommelgym/pommel/internal/action"
+	"github.com/pommelgym/pommel/internal/fault"
 )
 
 // ObserveTool looks without acting.
 const ObserveTool = "observe"
+
+// CallName is how counts name a call of a tool.
+func CallName(tool string) string {
+	if tool == ObserveTool {
+		return "Observe"
+	}
+	return "Step"
+}
 
 // Tool is one action as agents that call tools see it.
 type Tool struct {
@@ -82,12 +90,12 @@ func ActionString(name string, arguments json.RawMessage) (string, error) {
 	args := map[string]any{}
 	if len(arguments) > 0 && string(arguments) != "null" {
 		if err := json.Unmarshal(arguments, &args); err != nil {
-			return "", fmt.Errorf("the arguments of %s are no JSON object", name)
+			return "", fault.New(fault.InvalidArgument, "the arguments of %s are no JSON object", name)
 		}
 	}
 	for k := range args {
 		if k == "" || strings.Trim(k, "abcdefghijklmnopqrstuvwxyz_") != "" {
-			return "", fmt.Errorf("%s takes no argument %q", name, k)
+			return "", fault.New(fault.InvalidArgument, "%s takes no argument %q", name, k)
 		}
 	}
 	return action.Call{Name: name, Args: args}.String(), nil

@@ -60,11 +60,7 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /close_session", h.respond("Close", h.close))
 	mux.HandleFunc("GET /tools", h.respond("ListTools", h.tools))
 	for _, t := range mcp.Tools() {
-		call := "Step"
-		if t.Name == mcp.ObserveTool {
-			call = "Observe"
-		}
-		mux.HandleFunc("POST /"+t.Name, h.respond(call, h.act(t.Name)))
+		mux.HandleFunc("POST /"+t.Name, h.respond(mcp.CallName(t.Name), h.act(t.Name)))
 	}
 }
 
@@ -98,20 +94,11 @@ func (h *Handler) respond(name string, f func(*call) (any, error)) http.HandlerF
 			e := wire.ErrorOf(err)
 			status, v = wire.Status(err), problem{Detail: e.String(), Kind: e.Kind, Void: e.Void()}
 		}
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false) // the model reads it
-		if err := enc.Encode(v); err != nil {
-			http.Error(w, "the answer could not be written as JSON", http.StatusInternalServerError)
-			return
-		}
 		// With each answer, also of an error: the client keeps the cookies of the last one alone.
 		if c.session != nil {
 			http.SetCookie(w, c.session.cookie())
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, _ = w.Write(b.Bytes()) // a caller that has gone needs no answer
+		wire.WriteJSON(w, status, v)
 	}
 }
 

@@ -3,7 +3,6 @@ package nemo
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -121,12 +120,15 @@ func readRow(data json.RawMessage) (row, error) {
 	if err := d.Decode(&r); err != nil {
 		return r, fault.New(fault.InvalidArgument, "pommel: %v", err)
 	}
-	for name, wrong := range map[string]bool{
-		"task is missing": r.Task == "", "seed is missing": r.Seed == nil, "max_steps is negative": r.MaxSteps < 0,
-		"max_text is negative": r.MaxText < 0, "lease_s is negative": r.LeaseS < 0,
+	for _, c := range []struct {
+		wrong bool
+		what  string
+	}{
+		{r.Task == "", "task is missing"}, {r.Seed == nil, "seed is missing"}, {r.MaxSteps < 0, "max_steps is negative"},
+		{r.MaxText < 0, "max_text is negative"}, {r.LeaseS < 0, "lease_s is negative"},
 	} {
-		if wrong {
-			return r, fault.New(fault.InvalidArgument, "%s", fmt.Sprintf("pommel.%s", name))
+		if c.wrong {
+			return r, fault.New(fault.InvalidArgument, "pommel.%s", c.what)
 		}
 	}
 	return r, nil

@@ -1,12 +1,6 @@
 package nemo
 
-import (
-	"context"
-
-	"github.com/pommelgym/pommel/gym"
-	"github.com/pommelgym/pommel/internal/fault"
-	"github.com/pommelgym/pommel/internal/server/mcp"
-)
+import "github.com/pommelgym/pommel/internal/server/mcp"
 
 // answer of a tool. The model reads it; done is what agents look for who stop at the end.
 type answer struct {
@@ -27,11 +21,15 @@ func (h *Handler) act(name string) func(*call) (any, error) {
 			return nil, err
 		}
 		if name == mcp.ObserveTool {
-			return h.observe(ctx, st)
+			head, o, err := mcp.Observe(ctx, h.cfg.Sessions, st)
+			if err != nil {
+				return nil, err
+			}
+			return answer{Output: mcp.ObservationText(head, o)}, nil
 		}
 		text, err := mcp.ActionString(name, c.body)
 		if err != nil {
-			return nil, fault.Wrap(fault.InvalidArgument, err, "%s", err.Error())
+			return nil, err
 		}
 		r, err := h.cfg.Sessions.Step(ctx, id, c.session.next, text, st.View)
 		if err != nil {
@@ -40,17 +38,6 @@ func (h *Handler) act(name string) func(*call) (any, error) {
 		c.session.next++
 		return answer{mcp.StepText(r), r.Observation.LastActionError != nil, r.Done()}, nil
 	}
-}
-
-func (h *Handler) observe(ctx context.Context, st *gym.Status) (any, error) {
-	if st.Last.Done() {
-		return nil, fault.New(fault.EpisodeOver, "the episode has ended")
-	}
-	o, err := h.cfg.Sessions.Observe(ctx, st.EpisodeID, st.View)
-	if err != nil {
-		return nil, err
-	}
-	return answer{Output: mcp.ObservationText("Task: "+st.Instruction+"\n", o)}, nil
 }
 
 // tool is an action as a request of the Responses API names it.

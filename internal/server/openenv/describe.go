@@ -3,18 +3,20 @@ package openenv
 import (
 	"net/http"
 	"strings"
+
+	"github.com/pommelgym/pommel/internal/server/wire"
 )
 
 // object is a JSON schema, or part of one.
 type object = map[string]any
 
 func (h *Handler) serveHealth(w http.ResponseWriter, _ *http.Request) {
-	write(w, http.StatusOK, object{"status": "healthy"})
+	wire.WriteJSON(w, http.StatusOK, object{"status": "healthy"})
 }
 
 func (h *Handler) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 	d := h.cfg.Sessions.Describe()
-	write(w, http.StatusOK, object{
+	wire.WriteJSON(w, http.StatusOK, object{
 		"name": d.World, "version": d.Version,
 		"description":    d.WorldTitle + ": an agent works in a real browser against a real application and is paid by database rows.",
 		"readme_content": nil, "author": nil, "documentation_url": "https://github.com/pommelgym/pommel",
@@ -22,7 +24,7 @@ func (h *Handler) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h *Handler) serveSchema(w http.ResponseWriter, _ *http.Request) {
-	write(w, http.StatusOK, object{
+	wire.WriteJSON(w, http.StatusOK, object{
 		"action": actionSchema(), "observation": observationSchema(), "reset_observation": observationSchema(), "state": stateSchema(),
 	})
 }
@@ -116,7 +118,7 @@ func (h *Handler) serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
 		"type": "object", "required": []string{"action", "episode_id"},
 		"properties": object{"action": actionSchema(), "episode_id": typed("string", "metadata.episode_id of the reset.")},
 	}
-	write(w, http.StatusOK, object{
+	wire.WriteJSON(w, http.StatusOK, object{
 		"openapi": "3.1.0",
 		"info":    object{"title": "Pommel as an OpenEnv environment", "version": "1.0.0"},
 		"paths": object{

@@ -120,25 +120,14 @@ type problem struct {
 func respond(h *Handler, w http.ResponseWriter, call string, f func() (any, error)) {
 	v, err := counted(h, call, f)
 	if err == nil {
-		write(w, http.StatusOK, v)
+		wire.WriteJSON(w, http.StatusOK, v)
 		return
 	}
 	var bad *invalid
 	if errors.As(err, &bad) {
-		write(w, http.StatusUnprocessableEntity, problem{Detail: bad.errors, Kind: fault.InvalidArgument})
+		wire.WriteJSON(w, http.StatusUnprocessableEntity, problem{Detail: bad.errors, Kind: fault.InvalidArgument})
 		return
 	}
 	e := wire.ErrorOf(err)
-	write(w, wire.Status(err), problem{Detail: e.String(), Kind: e.Kind, Void: e.Void()})
-}
-
-func write(w http.ResponseWriter, status int, v any) {
-	data, err := encode(v)
-	if err != nil {
-		http.Error(w, "the answer could not be written as JSON", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(data) // a caller that has gone needs no answer
+	wire.WriteJSON(w, wire.Status(err), problem{Detail: e.String(), Kind: e.Kind, Void: e.Void()})
 }

@@ -13,9 +13,7 @@
 package openenv
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -115,15 +113,4 @@ func counted[T any](h *Handler, call string, f func() (T, error)) (T, error) {
 	v, err := f()
 	h.cfg.Count(call, err, time.Since(start))
 	return v, err
-}
-
-// encode writes v as JSON without the escapes that only HTML needs.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
 }

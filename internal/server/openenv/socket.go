@@ -66,7 +66,7 @@ func refuse(c *websocket.Conn, f failure, status websocket.StatusCode) {
 }
 
 func send(ctx context.Context, c *websocket.Conn, f frame) error {
-	data, err := encode(f)
+	data, err := wire.EncodeJSON(f)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/fault"
+	"github.com/pommelgym/pommel/internal/server/wire"
 )
 
 // splits are the names under which tasks are listed.
@@ -13,7 +14,7 @@ var splits = []string{"train", "validation", "test"}
 // taskRoutes answer what tasks there are. An entry is what reset takes.
 func (h *Handler) taskRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /list_environments", func(w http.ResponseWriter, _ *http.Request) {
-		write(w, http.StatusOK, []string{h.cfg.Sessions.Describe().World})
+		wire.WriteJSON(w, http.StatusOK, []string{h.cfg.Sessions.Describe().World})
 	})
 	world := h.cfg.Sessions.Describe().World
 	mux.HandleFunc("GET /"+world+"/splits", h.serveSplits)
@@ -51,7 +52,7 @@ func (h *Handler) serveSplits(w http.ResponseWriter, _ *http.Request) {
 	for _, s := range splits {
 		out = append(out, map[string]string{"name": s, "type": s})
 	}
-	write(w, http.StatusOK, out)
+	wire.WriteJSON(w, http.StatusOK, out)
 }
 
 func (h *Handler) serveTasks(choose func([]gym.TaskInfo, *fields) (any, error)) http.HandlerFunc {

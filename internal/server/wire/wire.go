@@ -3,7 +3,9 @@
 package wire
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -88,6 +90,29 @@ func Status(err error) int {
 		return status
 	}
 	return http.StatusInternalServerError
+}
+
+// EncodeJSON writes v as JSON without the escapes that only HTML needs: models read it.
+func EncodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// WriteJSON answers a request.
+func WriteJSON(w http.ResponseWriter, status int, v any) {
+	data, err := EncodeJSON(v)
+	if err != nil {
+		http.Error(w, "the answer could not be written as JSON", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // a caller that has gone needs no answer
 }
 
 // Gone says that the caller left or its time was up.
