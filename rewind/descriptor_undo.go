@@ -306,6 +306,17 @@ func watches(info []byte) map[int]bool {
 	return m
 }
 
+// readableOf is a descriptor that bytes may have come to.
+type readableOf struct {
+	d   *descriptor
+	pid int
+}
+
+// changed says that what lay unread at the snapshot cannot be made to lie there again.
+func (r readableOf) changed(what string, now int) error {
+	return fail(ReasonDescriptor, "%d bytes lay unread in the %s at descriptor %d of process %d at the snapshot, and %d do now", r.d.unread, what, r.d.fd, r.pid, now)
+}
+
 // drain takes away what has become readable since the snapshot, in all descriptors of all processes.
 func (t *Tree) drain(s *Snapshot) error {
 	t.polls, t.polled = t.polls[:0], t.polled[:0]
@@ -326,14 +337,14 @@ func (t *Tree) drain(s *Snapshot) error {
 				continue
 			}
 			t.polls = append(t.polls, uapi.PollFd{Fd: int32(fd), Events: uapi.PollIn})
-			t.polled = append(t.polled, d)
+			t.polled = append(t.polled, readableOf{d, st.pid})
 		}
 	}
 	if _, err := uapi.Poll(t.polls, 0); err != nil {
 		return fail(ReasonDescriptor, "poll the tree's descriptors: %v", err)
 	}
 	for i := range t.polls {
-		if ready := t.polls[i].Revents&uapi.PollIn != 0; ready || t.polled[i].unread > 0 {
+		if ready := t.polls[i].Revents&uapi.PollIn != 0; ready || t.polled[i].d.unread > 0 {
 			if err := t.drainOne(t.polled[i], int(t.polls[i].Fd)); err != nil {
 				return err
 			}
@@ -342,7 +353,8 @@ func (t *Tree) drain(s *Snapshot) error {
 	return nil
 }
 
-func (t *Tree) drainOne(d *descriptor, fd int) error {
+func (t *Tree) drainOne(r readableOf, fd int) error {
+	d := r.d
 	switch d.kind {
 	case kindListener:
 		for !d.ready && readable(fd) && uapi.AcceptAndDrop(fd) {
@@ -352,11 +364,8 @@ func (t *Tree) drainOne(d *descriptor, fd int) error {
 		if n == d.unread {
 			return nil
 		}
-		if n < d.unread {
-			return fail(ReasonDescriptor, "bytes that lay in the pipe at descriptor %d were read", d.fd)
-		}
 		if d.unread > 0 {
-			return fail(ReasonDescriptor, "bytes lay in the pipe at descriptor %d and more came", d.fd)
+			return r.changed("pipe", n)
 		}
 		for n > 0 {
 			k, err := uapi.Read(fd, t.sink[:min(n, len(t.sink))])
@@ -369,7 +378,7 @@ func (t *Tree) drainOne(d *descriptor, fd int) error {
 		n := uapi.Unread(fd)
 		if d.unread > 0 {
 			if n != d.unread {
-				return fail(ReasonDescriptor, "bytes that lay in the socket at descriptor %d were read, or more came", d.fd)
+				return r.changed("socket", n)
 			}
 			return nil
 		}

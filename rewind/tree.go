@@ -46,7 +46,7 @@ type Tree struct {
 	report  *Report
 	tids    []int
 	polls   []uapi.PollFd
-	polled  []*descriptor
+	polled  []readableOf
 	sink    []byte
 	infoBuf []byte
 	live    []*process

@@ -132,6 +132,9 @@ type link interface {
 	release()
 	// cleared is told when the guest has let go of its ends too.
 	cleared() error
+	// taken waits until the machine has read all that was said to it: what lies in between
+	// belongs to no state of the machine.
+	taken(ctx context.Context) error
 	// putBack forgets what the guest has said, after its process was put back in place.
 	putBack() error
 	close()

@@ -103,8 +103,19 @@ func (m *Machine) ready(ctx context.Context, progress func(string)) (wire.State,
 	}
 }
 
-// Stop halts the guest, so that it can be saved. Nothing that it has said before is unread.
-func (m *Machine) Stop(ctx context.Context) error { return m.control.Stop(ctx) }
+// Stop halts the guest, so that it can be saved. It has read all that was said to it before, and
+// nothing that it has said before is unread. Nobody may be using the connections with the database.
+func (m *Machine) Stop(ctx context.Context) error {
+	reading, cancel := context.WithTimeout(ctx, takenTimeout)
+	defer cancel()
+	if err := m.link.taken(reading); err != nil {
+		return err
+	}
+	return m.control.Stop(ctx)
+}
+
+// takenTimeout bounds the wait for a guest that reads what was said to it: one that does not is broken.
+const takenTimeout = 5 * time.Second
 
 // Continue lets a guest go on that was stopped.
 func (m *Machine) Continue(ctx context.Context) error { return m.control.Continue(ctx) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pommelgym/pommel/internal/microvm/wire"
+	"github.com/pommelgym/pommel/internal/sys"
 )
 
 // serial is a link over ports of a serial device, of which there are wire.Streams. They last as long
@@ -53,6 +54,31 @@ func (l *serial) cleared() error {
 	for _, c := range l.ports {
 		if err := errors.Join(discard(c), c.SetDeadline(time.Time{})); err != nil {
 			return fmt.Errorf("clear a stream: %w", err)
+		}
+	}
+	return nil
+}
+
+// lookAgain is how often a port is looked at that the machine is about to read: nothing tells of it.
+const lookAgain = 200 * time.Microsecond
+
+func (l *serial) taken(ctx context.Context) error {
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for _, c := range l.ports {
+		for {
+			n, err := sys.Unread(c)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+				return fmt.Errorf("the machine does not read a stream: %w", context.Cause(ctx))
+			}
 		}
 	}
 	return nil

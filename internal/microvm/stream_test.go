@@ -1,6 +1,7 @@
 package microvm
 
 import (
+	"context"
 	"errors"
 	"net"
 	"testing"
@@ -50,5 +51,40 @@ func TestStreamIsUsedAgain(t *testing.T) {
 	buf := make([]byte, 8)
 	if n, err := second.Read(buf); err != nil || string(buf[:n]) != "hello" {
 		t.Errorf("%q %v", buf[:n], err)
+	}
+}
+
+// What was said to a machine and lies unread would be read again by no state of it.
+func TestMachineHasReadBeforeItIsSaved(t *testing.T) {
+	t.Parallel()
+	a, b, err := sys.Streampair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ours, err := streamOf(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &serial{ports: []*net.UnixConn{ours}}
+	defer l.close()
+	if err := l.taken(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ours.Write([]byte("how far I am")); err != nil {
+		t.Fatal(err)
+	}
+	late, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	if err := l.taken(late); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("unread, and yet: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.taken(t.Context()) }()
+	if _, err := b.Read(make([]byte, 64)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -1,11 +1,13 @@
 package sys
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -168,4 +170,16 @@ func Streampair() (ours, theirs *os.File, err error) {
 		return nil, nil, fmt.Errorf("socketpair: %w", err)
 	}
 	return os.NewFile(uintptr(fds[0]), "stream"), os.NewFile(uintptr(fds[1]), "stream"), nil
+}
+
+// Unread is how many bytes, with what the kernel keeps beside them, the other end of a Unix socket
+// has not read yet.
+func Unread(c syscall.Conn) (n int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("look at a socket: %w", err)
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { n, failed = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	return n, errors.Join(err, failed)
 }
