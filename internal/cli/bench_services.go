@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -22,15 +23,16 @@ func (c *benchResetCmd) services(ctx context.Context, s *State) error {
 	var notes resetNotes
 	var cpu time.Duration
 	for i := range c.N {
-		if err := b.Work(ctx); err != nil {
-			return err
+		var info gym.ResetInfo
+		var took time.Duration
+		if info, took, err = c.serviceReset(ctx, b, i); err != nil {
+			// Services that could not be put back are of no more use.
+			if res.N, res.Interrupted = i, true; ctx.Err() == nil {
+				res.Failures++
+			}
+			break
 		}
-		before := gym.MachineCPU()
-		info, err := b.Reset(ctx, c.Verify > 0 && i%c.Verify == c.Verify-1)
-		if err != nil {
-			return err
-		}
-		cpu += gym.MachineCPU() - before
+		cpu += took
 		res.OK++
 		notes.add(info)
 		bar.step("")
@@ -38,5 +40,15 @@ func (c *benchResetCmd) services(ctx context.Context, s *State) error {
 	res.CPUMS = round(ms(cpu) / float64(max(1, res.OK)))
 	notes.fill(res)
 	res.MemoryMB.End = b.Usage().MemoryMB
-	return c.print(s, res)
+	return cmp.Or(err, c.print(s, res))
+}
+
+// serviceReset has the services work, and puts them back.
+func (c *benchResetCmd) serviceReset(ctx context.Context, b *gym.Services, i int) (info gym.ResetInfo, cpu time.Duration, err error) {
+	if err := b.Work(ctx); err != nil {
+		return info, 0, err
+	}
+	before := gym.MachineCPU()
+	info, err = b.Reset(ctx, c.Verify > 0 && i%c.Verify == c.Verify-1)
+	return info, gym.MachineCPU() - before, err
 }
