@@ -139,6 +139,15 @@ func (g *Gym) boot(ctx context.Context, o Options) error {
 	return g.checkTasks(ctx)
 }
 
+// DriverNames are the names that Options.Driver may have beside "auto".
+func DriverNames() []string {
+	var names []string
+	for _, d := range world.Drivers() {
+		names = append(names, d.Name())
+	}
+	return names
+}
+
 // sayWhy tells the reason when the host is not able to use the best driver.
 func (g *Gym) sayWhy(ctx context.Context, o Options) {
 	best := world.Drivers()[0]

@@ -22,7 +22,7 @@ type benchDeterminismCmd struct {
 	Seed     int64    `default:"0" help:"The first seed."`
 	Steps    int      `default:"12" help:"Most steps of an episode of an agent that is not the oracle."`
 	Shots    int      `default:"5" help:"Take a screenshot at the reset and after every so many steps; 0 takes none."`
-	Also     []string `help:"Other drivers to play the same episodes with (rewind, respawn, microvm); all must agree."`
+	Also     []string `help:"Other drivers to play the same episodes with (${drivers}); all must agree."`
 	Few      int      `name:"also-episodes" default:"0" help:"How many episodes with each of those; 0 is as many."`
 	Profile  string   `default:"" help:"Perturbations of the episodes, see run."`
 	Against  []string `help:"Other profiles to play the same episodes under; all must agree, as rough@0 does with none."`

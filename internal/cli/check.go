@@ -18,7 +18,7 @@ type checkCmd struct {
 	Seed     int64    `default:"0" help:"The first of them."`
 	Parallel int      `default:"2" help:"How many tasks are checked at the same time."`
 	Together int      `default:"4" help:"How many worlds play one episode at the same time."`
-	Against  string   `enum:"auto,none,rewind,respawn,microvm" default:"auto" help:"Another driver whose worlds must play the same: auto, none, rewind, respawn, microvm."`
+	Against  string   `enum:"auto,none,${drivers}" default:"auto" help:"Another driver whose worlds must play the same: ${enum}."`
 	Profiles []string `help:"Also play every task under these perturbation profiles (all: the built-in ones) with an oracle that recovers."`
 	Explain  bool     `help:"Print what each check proves, and what to do when it fails, and check nothing."`
 }

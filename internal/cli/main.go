@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -50,6 +51,16 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // exited is how kong's own exit (help, version) is caught.
 type exited int
 
+// helpVars are what several help texts say alike.
+func helpVars() kong.Vars {
+	drivers := strings.Join(gym.DriverNames(), ",")
+	return kong.Vars{
+		"tasks_help":  "Only these tasks (repeat or separate by commas).",
+		"drivers":     drivers,
+		"driver_help": "How worlds are reset: auto, " + strings.ReplaceAll(drivers, ",", ", ") + ".",
+	}
+}
+
 // Main runs one command and returns its exit code.
 func Main(ctx context.Context, s *State) (code int) {
 	defer func() {
@@ -64,7 +75,7 @@ func Main(ctx context.Context, s *State) (code int) {
 	parser, err := kong.New(&r, kong.Name("pommel"), kong.Description(description), kong.UsageOnError(),
 		kong.Writers(s.Stdout, s.Stderr), kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Vars{"tasks_help": "Only these tasks (repeat or separate by commas)."})
+		helpVars())
 	if err != nil {
 		return s.report(err)
 	}

@@ -19,7 +19,7 @@ type replayCmd struct {
 	jsonFlag
 	Traces   []string `arg:"" help:"Recorded episodes: folders, ids, or a folder that holds some."`
 	World    string   `default:"" help:"Name or folder of the world. Default: the one that each record names."`
-	Driver   string   `default:"auto" help:"How worlds are reset: auto, rewind, respawn, microvm, microvm-clone."`
+	Driver   string   `default:"auto" help:"${driver_help}"`
 	Parallel int      `default:"1" help:"How many worlds run at the same time."`
 	Max      int      `default:"0" help:"Only the newest of a folder; 0 is all."`
 	Log      bool     `help:"Log what worlds do to standard error."`

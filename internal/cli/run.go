@@ -13,7 +13,7 @@ import (
 // worldFlags choose a world and how many copies of it run.
 type worldFlags struct {
 	World  string `default:"shop" help:"Name or folder of the world."`
-	Driver string `default:"auto" help:"How worlds are reset: auto, rewind, respawn, microvm, microvm-clone."`
+	Driver string `default:"auto" help:"${driver_help}"`
 	Traces string `default:"" help:"Folder for recorded episodes, or 'off'. Default: below the user's state folder."`
 	Keep   int    `default:"2000" help:"How many recorded episodes to keep; 0 keeps all."`
 	Log    bool   `help:"Log what worlds do to standard error."`

@@ -59,7 +59,7 @@ func (c *worldListCmd) tasks(s *State) error {
 type worldCheckCmd struct {
 	jsonFlag
 	World  string `arg:"" default:"shop" help:"Name or folder of the world."`
-	Driver string `default:"auto" help:"How worlds are reset: auto, rewind, respawn, microvm, microvm-clone."`
+	Driver string `default:"auto" help:"${driver_help}"`
 }
 
 func (c *worldCheckCmd) Run(ctx context.Context, s *State) error {

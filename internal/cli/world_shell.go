@@ -16,7 +16,7 @@ import (
 
 type worldShellCmd struct {
 	World  string `arg:"" default:"shop" help:"Name or folder of the world."`
-	Driver string `default:"auto" help:"How worlds are reset: auto, rewind, respawn, microvm."`
+	Driver string `default:"auto" help:"${driver_help}"`
 	Task   string `default:"" help:"Task to start with. Default: the first."`
 	Seed   int64  `default:"0" help:"Its seed."`
 }
