@@ -64,8 +64,9 @@ type lister struct {
 	siblings
 }
 
-// List gives the candidates of an observation, in the order of the page.
-func List(p *page.Page, in *instruction.Instruction, o *gym.Observation) []Candidate {
+// List gives the candidates of an observation, in the order of the page. Where something has gone
+// wrong, one may also wait and load the page again.
+func List(p *page.Page, in *instruction.Instruction, o *gym.Observation, trouble bool) []Candidate {
 	l := &lister{p: p, in: in, doubles: map[string]bool{}}
 	if o.Dialog != nil {
 		l.global(Accept, "dialog_accept()")
@@ -88,7 +89,7 @@ func List(p *page.Page, in *instruction.Instruction, o *gym.Observation) []Candi
 		l.answers()
 	}
 	l.global(Back, "go_back()")
-	if len(l.out) < 5 || o.LastActionError != nil {
+	if trouble || len(l.out) < 5 {
 		l.global(Wait, "noop(2000)")
 		l.global(Reload, "goto("+action.Quote(p.URL)+")")
 	}

@@ -29,7 +29,7 @@ func observe(lines ...string) *gym.Observation {
 
 func list(o *gym.Observation, text string) []string {
 	var out []string
-	for _, c := range List(page.Parse(o), instruction.Parse(text), o) {
+	for _, c := range List(page.Parse(o), instruction.Parse(text), o, false) {
 		out = append(out, c.Action)
 	}
 	return out
@@ -100,7 +100,7 @@ func TestAnswersComeFromThePage(t *testing.T) {
 	o := observe("[1] main ''", "\t[2] list ''", "\t\t[3] term 'Shipping'", "\t\t[4] definition '$4.95'", "\t\t[5] term 'Total'", "\t\t[6] definition '$1,207.92'")
 	got := list(o, "What did your order SO-10484 cost in total? Answer with the amount in US dollars.")
 	has(t, got, `finish("1207.92")`, `finish("4.95")`)
-	for _, c := range List(page.Parse(o), instruction.Parse("What is the total? Answer with the amount in US dollars."), o) {
+	for _, c := range List(page.Parse(o), instruction.Parse("What is the total? Answer with the amount in US dollars."), o, false) {
 		if c.Value == "1207.92" && c.Label != "Total" {
 			t.Errorf("the answer is called %q; expected Total", c.Label)
 		}

@@ -13,8 +13,8 @@ import (
 
 // Columns of a candidate's dense vector: its own, then the state's.
 const (
-	StateColumns = 11
-	ownColumns   = int(candidate.NumOps) + 9 + 9 + 9 + 12 + int(instruction.NumKinds) + 13 + 6 + 4 + 6
+	StateColumns = 11 + int(numTroubles)
+	ownColumns   = int(candidate.NumOps) + 9 + 9 + 9 + 12 + int(instruction.NumKinds) + 13 + 6 + 4 + 6 + 3
 	Columns      = ownColumns + StateColumns
 )
 
@@ -33,6 +33,7 @@ func (m *Memory) state(r *row, v *view) {
 	r.put(m.usedShare())
 	r.put(float64(min(v.open, 4)) / 4)
 	r.bit(m.In.Asks)
+	r.oneOf(int(m.trouble), int(numTroubles))
 }
 
 func (m *Memory) usedShare() float64 {
@@ -59,6 +60,7 @@ func (m *Memory) dense(r *row, v *view, i int) {
 	m.history(r, c, n)
 	m.form(r, v, i)
 	m.order(r, v, i)
+	m.asked(r, v, i)
 }
 
 var roles = []string{"link", "button", "radio", "checkbox", "textbox", "combobox", "spinbutton", "option", "menuitem"}
@@ -254,4 +256,26 @@ func (m *Memory) order(r *row, v *view, i int) {
 	r.bit(c.Nth == 0)
 	r.bit(c.Nth == c.Of-1)
 	r.bit(c.Of == 1)
+}
+
+// asked says where a candidate stands among the buttons of the dialog that is on top.
+func (m *Memory) asked(r *row, v *view, i int) {
+	at := m.page.Dialog(v.list[i].Node)
+	if at < 0 || m.page.Nodes[v.list[i].Node].Role != "button" {
+		r.at += 3
+		return
+	}
+	before, after := 0, 0
+	for j := range v.list {
+		if c := &v.list[j]; c.Node >= 0 && c.Node != v.list[i].Node && m.page.Nodes[c.Node].Role == "button" && m.page.Dialog(c.Node) == at {
+			if c.Node < v.list[i].Node {
+				before++
+			} else {
+				after++
+			}
+		}
+	}
+	r.bit(before == 0)
+	r.bit(after == 0)
+	r.bit(before+after == 0)
 }

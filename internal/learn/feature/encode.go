@@ -16,7 +16,7 @@ import (
 )
 
 // Version is raised when features change their meaning: a policy fits one version only.
-const Version = 1
+const Version = 2
 
 // Table is the size of the hashed table.
 const Table = 1 << 15

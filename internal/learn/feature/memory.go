@@ -24,20 +24,25 @@ type Memory struct {
 	arrived bool   // the page is another than before
 	changed bool   // the last action changed what the page shows
 	failed  string // the kind of the last action's error
+	trouble trouble
+	alerts  map[string]bool // of the page
 	dialog  bool
 	before  map[string]bool // bids of the observation before
 
 	last    *candidate.Candidate
 	lastTag string // operation and name of the last action
-	tried   map[string]int
-	named   map[string]int
-	visits  map[string]int
-	looks   map[uint64]int
-	dead    map[uint64]map[string]int
-	gone    map[uint64]map[string]int
-	used    map[int]bool    // slots that were typed or chosen
-	filled  map[string]bool // fields that were typed into since the page was reached
-	lastBid string          // of the field typed into last on this page
+	// lastDeed is its operation and the role of what it was done to, lastLabel that role and the name.
+	lastDeed, lastLabel string
+	tried               map[string]int
+	named               map[string]int
+	visits              map[string]int
+	looks               map[uint64]int
+	dead                map[uint64]map[string]int
+	gone                map[uint64]map[string]int
+	spared              map[uint64]map[string]int
+	used                map[int]bool    // slots that were typed or chosen
+	filled              map[string]bool // fields that were typed into since the page was reached
+	lastBid             string          // of the field typed into last on this page
 }
 
 // NewMemory begins an episode that is reckoned to have limit steps.
@@ -45,7 +50,7 @@ func NewMemory(instructionText string, limit int) *Memory {
 	return &Memory{
 		In: instruction.Parse(instructionText), limit: max(1, limit), before: map[string]bool{},
 		tried: map[string]int{}, named: map[string]int{}, visits: map[string]int{}, looks: map[uint64]int{},
-		dead: map[uint64]map[string]int{}, gone: map[uint64]map[string]int{}, used: map[int]bool{}, filled: map[string]bool{},
+		dead: map[uint64]map[string]int{}, gone: map[uint64]map[string]int{}, spared: map[uint64]map[string]int{}, used: map[int]bool{}, filled: map[string]bool{},
 	}
 }
 
@@ -66,14 +71,17 @@ func (m *Memory) See(o *gym.Observation) []candidate.Candidate {
 	if o.LastActionError != nil {
 		m.failed = string(o.LastActionError.Kind)
 	}
-	m.fruit(m.look)
+	before := m.look
 	if m.arrived {
 		m.visits[kind]++
 		m.filled, m.lastBid = map[string]bool{}, ""
 	}
 	m.page, m.look, m.Kind, m.dialog = p, look, kind, o.Dialog != nil || p.TopDialog() >= 0
+	alerts := m.alertsOf()
+	m.trouble, m.alerts = m.wrong(alerts), alerts
+	m.fruit(before)
 	m.looks[look]++
-	return m.worth(candidate.List(p, m.In, o))
+	return m.worth(candidate.List(p, m.In, o, m.trouble != none))
 }
 
 // fruit notes what came of the last action, which was made on a page that looked like before: what
@@ -81,6 +89,8 @@ func (m *Memory) See(o *gym.Observation) []candidate.Candidate {
 func (m *Memory) fruit(before uint64) {
 	switch {
 	case m.last == nil:
+	case m.changed && m.last.Op == candidate.Click && m.trouble.hurts() && m.spared[before][m.last.Key] < patience:
+		count(m.spared, before, m.last.Key) // it was not the way that was wrong
 	case m.changed || m.last.Op == candidate.Wait:
 		count(m.gone, before, m.last.Key)
 		if !m.changed {
@@ -130,7 +140,7 @@ func (m *Memory) worth(all []candidate.Candidate) []candidate.Candidate {
 // most is how often a candidate that does something may be taken in the same place.
 func (m *Memory) most(c *candidate.Candidate) int {
 	switch {
-	case c.Op == candidate.Wait:
+	case c.Op == candidate.Wait, m.trouble == broken && c.Node < 0:
 		return waits
 	case c.Op == candidate.Fill && m.filled[m.page.Nodes[c.Node].Bid]:
 		return 1 // it would write over what was written over it
@@ -143,9 +153,10 @@ func (m *Memory) Act(c candidate.Candidate) {
 	m.step++
 	m.last = &c
 	m.tried[c.Key]++
-	m.lastTag = c.Op.String()
+	m.lastTag, m.lastDeed, m.lastLabel = c.Op.String(), c.Op.String(), ""
 	if c.Node >= 0 {
 		n := &m.page.Nodes[c.Node]
+		m.lastDeed, m.lastLabel = m.lastDeed+" "+n.Role, n.Role+"|"+n.Name
 		m.named[n.Role+"|"+n.Name]++
 		m.lastTag += " " + strings.Join(m.masked(n.Name), " ")
 		switch c.Op {

@@ -64,6 +64,8 @@ func (m *Memory) words(v *view, i int) []uint32 {
 	if c.Node < 0 {
 		h.add(op, m.Kind)
 		h.add(op, m.failed)
+		h.add("trouble", op, m.trouble.String())
+		h.add("trouble after", op, m.trouble.String(), m.lastDeed)
 		return h.out
 	}
 	n := &m.page.Nodes[c.Node]
@@ -95,6 +97,16 @@ func (m *Memory) words(v *view, i int) []uint32 {
 		for _, t := range m.In.Words {
 			h.add("cross", op, w, t)
 		}
+	}
+	if m.page.Dialog(c.Node) >= 0 {
+		h.add("dialog", op, n.Role, whole)
+		for _, w := range name {
+			h.add("dialog name", op, n.Role, w)
+		}
+	}
+	if m.trouble != none {
+		h.add("trouble", op, m.trouble.String(), n.Role, strconv.FormatBool(m.last != nil && m.last.Key == c.Key))
+		h.add("trouble name", op, m.trouble.String(), whole)
 	}
 	m.valueWords(&h, c, op, whole)
 	for _, w := range m.masked(firstWords(v.items[i])) {

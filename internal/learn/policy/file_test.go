@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pommelgym/pommel/gym"
+	"github.com/pommelgym/pommel/internal/learn/feature"
 	"github.com/pommelgym/pommel/internal/learn/net"
 )
 
@@ -52,7 +54,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		"cut off":        {good[:len(good)-10], "sum"},
 		"changed":        {append(good[:len(good)-1:len(good)-1], good[len(good)-1]^1), "sum"},
 		"newer":          {bytes.Replace(good, []byte(`"version":1`), []byte(`"version":9`), 1), "version 9"},
-		"other features": {bytes.Replace(good, []byte(`"features":1`), []byte(`"features":77`), 1), "train again"},
+		"other features": {bytes.Replace(good, fmt.Appendf(nil, `"features":%d`, feature.Version), []byte(`"features":77`), 1), "train again"},
 	} {
 		bad := filepath.Join(dir, "bad.pommel")
 		if err := os.WriteFile(bad, c.data, 0o644); err != nil {
