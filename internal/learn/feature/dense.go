@@ -258,24 +258,31 @@ func (m *Memory) order(r *row, v *view, i int) {
 	r.bit(c.Of == 1)
 }
 
-// asked says where a candidate stands among the buttons of the dialog that is on top.
+// asked says where a candidate stands among the buttons of its dialog.
 func (m *Memory) asked(r *row, v *view, i int) {
-	at := m.page.Dialog(v.list[i].Node)
-	if at < 0 || m.page.Nodes[v.list[i].Node].Role != "button" {
+	c := &v.list[i]
+	if m.page.Dialog(c.Node) < 0 || m.page.Nodes[c.Node].Role != "button" {
 		r.at += 3
 		return
 	}
-	before, after := 0, 0
-	for j := range v.list {
-		if c := &v.list[j]; c.Node >= 0 && c.Node != v.list[i].Node && m.page.Nodes[c.Node].Role == "button" && m.page.Dialog(c.Node) == at {
-			if c.Node < v.list[i].Node {
-				before++
-			} else {
-				after++
-			}
-		}
-	}
+	before, after := m.beside(v, i)
 	r.bit(before == 0)
 	r.bit(after == 0)
 	r.bit(before+after == 0)
+}
+
+// beside counts the buttons before and after a candidate in its dialog.
+func (m *Memory) beside(v *view, i int) (before, after int) {
+	at, own := m.page.Dialog(v.list[i].Node), v.list[i].Node
+	for j := range v.list {
+		k := v.list[j].Node
+		switch {
+		case k < 0 || k == own || m.page.Nodes[k].Role != "button" || m.page.Dialog(k) != at:
+		case k < own:
+			before++
+		default:
+			after++
+		}
+	}
+	return before, after
 }

@@ -99,6 +99,8 @@ func (m *Memory) words(v *view, i int) []uint32 {
 		}
 	}
 	if m.page.Dialog(c.Node) >= 0 {
+		// A window that answers a press is another thing than one that came by itself.
+		h.add("dialog after", op, n.Role, m.lastDeed, sideOf(m.beside(v, i)))
 		h.add("dialog", op, n.Role, whole)
 		for _, w := range name {
 			h.add("dialog name", op, n.Role, w)
@@ -113,6 +115,19 @@ func (m *Memory) words(v *view, i int) []uint32 {
 		h.add("item", op, n.Role, w)
 	}
 	return h.out
+}
+
+// sideOf names where a button stands among those of its dialog.
+func sideOf(before, after int) string {
+	switch {
+	case before == 0 && after == 0:
+		return "only"
+	case before == 0:
+		return "first"
+	case after == 0:
+		return "last"
+	}
+	return "between"
 }
 
 // valueWords pair a field with the words beside its value.

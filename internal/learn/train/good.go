@@ -11,9 +11,14 @@ import (
 // good keeps the best episodes of each task, to imitate them: Oh et al., "Self-Imitation
 // Learning", 2018, arXiv:1806.05332. Rewards come late and seldom here; what once led to
 // one is worth more than one update.
+//
+// Those under perturbations are kept apart: they are longer for the same reward, and what is in
+// them of getting over trouble is in no other.
 type good struct {
 	Tasks []string
 	Best  [][]kept
+	// Hard are under perturbations, the latest first.
+	Hard [][]kept
 }
 
 // kept is one episode that is imitated.
@@ -23,7 +28,9 @@ type kept struct {
 	Steps  []ppo.Step
 }
 
-func newGood(tasks []string) *good { return &good{Tasks: tasks, Best: make([][]kept, len(tasks))} }
+func newGood(tasks []string) *good {
+	return &good{Tasks: tasks, Best: make([][]kept, len(tasks)), Hard: make([][]kept, len(tasks))}
+}
 
 // add keeps an episode if it is among the best of its task: by reward, then by length. Of one seed
 // only the best is kept, so that what is imitated is not one case alone.
@@ -31,6 +38,10 @@ func (g *good) add(e *batch.Episode, keep int, gamma float64) {
 	at := slices.Index(g.Tasks, e.Job.Task)
 	k := distil(e, gamma)
 	if at < 0 || len(k.Steps) == 0 {
+		return
+	}
+	if e.Job.Profile != "" {
+		g.addHard(at, k, keep)
 		return
 	}
 	list := g.Best[at]
@@ -46,6 +57,17 @@ func (g *good) add(e *batch.Episode, keep int, gamma float64) {
 	}
 	list = slices.Insert(list, i, k)
 	g.Best[at] = list[:min(len(list), keep)]
+}
+
+// addHard keeps an episode under perturbations: one that earned no less than the one before it of
+// the task. Short ones are not preferred, since less has struck in them.
+func (g *good) addHard(at int, k kept, keep int) {
+	list := g.Hard[at]
+	if len(list) > 0 && k.Reward < list[0].Reward {
+		return
+	}
+	list = slices.Insert(list, 0, k)
+	g.Hard[at] = list[:min(len(list), keep)]
 }
 
 func better(a, b *kept) bool {
@@ -83,18 +105,23 @@ func distil(e *batch.Episode, gamma float64) kept {
 	return k
 }
 
-// draw picks a step: each task with good episodes is as likely as the others.
+// draw picks a step: each task with good episodes is as likely as the others, and so are those with
+// and without perturbations.
 func (g *good) draw(rng *rand.Rand) *ppo.Step {
 	var have []int
 	for i := range g.Best {
-		if len(g.Best[i]) > 0 {
+		if len(g.Best[i])+len(g.Hard[i]) > 0 {
 			have = append(have, i)
 		}
 	}
 	if len(have) == 0 {
 		return nil
 	}
-	list := g.Best[have[rng.IntN(len(have))]]
+	task := have[rng.IntN(len(have))]
+	list := g.Best[task]
+	if hard := g.Hard[task]; len(list) == 0 || len(hard) > 0 && rng.IntN(2) == 0 {
+		list = hard
+	}
 	steps := list[rng.IntN(len(list))].Steps
 	return &steps[rng.IntN(len(steps))]
 }
