@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,7 +11,8 @@ import (
 // rpcSoak is the result of soak --part rpc.
 type rpcSoak struct {
 	soak.Result
-	OK bool `json:"ok"`
+	Interrupted bool `json:"interrupted,omitempty"`
+	OK          bool `json:"ok"`
 }
 
 // runRPC has bad clients play over the stream RPC.
@@ -30,23 +32,28 @@ func (c *soakCmd) runRPC(ctx context.Context, s *State) error {
 	if bar != nil {
 		bar.end()
 	}
-	if err != nil {
+	if err != nil && r.Episodes == 0 {
 		return err
 	}
-	res := rpcSoak{Result: *r, OK: r.Faults() == 0}
+	// What had been found before an interruption is told too.
+	res := rpcSoak{Result: *r, Interrupted: err != nil, OK: err == nil && r.Faults() == 0}
 	if c.JSON {
-		err = s.printJSON(&res)
+		err = cmp.Or(err, s.printJSON(&res))
 	} else {
-		fmt.Fprintf(s.Stdout, "%d episodes, %d steps by %d clients, %.2f episodes/s; %d cuts, %d stalls, %d pauses, %d deaths, %d episodes taken over, void: %v\n",
-			r.Episodes, r.Steps, r.Clients, r.PerSecond, r.Cuts, r.Stalls, r.Pauses, r.Deaths, r.TakenOver, r.Void)
-		fmt.Fprintf(s.Stdout, "%d false rewards, %d steps carried out twice, %d wrong states, %d failures, %d worlds leaked, %d worlds lost, %d orphans, %d streams leaked\n",
-			r.FalseRewards, r.Twice, r.Unlike, r.Failures, r.Leaked, r.Lost, r.Orphans, r.Streams)
-		for _, p := range r.Problems {
-			fmt.Fprintln(s.Stdout, p)
-		}
+		res.print(s)
 	}
 	if err == nil && !res.OK {
 		return errNotGood
 	}
 	return err
+}
+
+func (r *rpcSoak) print(s *State) {
+	fmt.Fprintf(s.Stdout, "%d episodes, %d steps by %d clients, %.2f episodes/s; %d cuts, %d stalls, %d pauses, %d deaths, %d episodes taken over, void: %v\n",
+		r.Episodes, r.Steps, r.Clients, r.PerSecond, r.Cuts, r.Stalls, r.Pauses, r.Deaths, r.TakenOver, r.Void)
+	fmt.Fprintf(s.Stdout, "%d false rewards, %d steps carried out twice, %d wrong states, %d failures, %d worlds leaked, %d worlds lost, %d orphans, %d streams leaked\n",
+		r.FalseRewards, r.Twice, r.Unlike, r.Failures, r.Leaked, r.Lost, r.Orphans, r.Streams)
+	for _, p := range r.Problems {
+		fmt.Fprintln(s.Stdout, p)
+	}
 }
