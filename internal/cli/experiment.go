@@ -20,7 +20,7 @@ type experimentCmd struct {
 	Profile   string   `default:"rough" help:"What the second arm is trained under; the first is trained without perturbations."`
 	Profiles  []string `default:"calm,rough,heldout" help:"What both are judged under."`
 	Steps     int      `default:"5000" help:"Steps of training for each policy."`
-	Seeds     []int64  `default:"1,2,3" help:"Seeds of training: one policy of each arm for each."`
+	Seeds     []int64  `default:"1,2,3,4,5" help:"Seeds of training: one policy of each arm for each. More can be added to what is done."`
 	Rounds    int      `default:"3" help:"How often each policy plays each task under each profile."`
 	HintAfter int      `default:"2" help:"As in pommel train."`
 	Prior     bool     `default:"true" negatable:"" help:"Begin with the habits that pommel train begins with; without, with no opinion at all."`

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"github.com/pommelgym/pommel/gym"
 	"github.com/pommelgym/pommel/internal/learn/batch"
@@ -114,7 +115,8 @@ func (l *Lab) Run(ctx context.Context, d Design) (*Result, error) {
 	return r, write(filepath.Join(l.Dir, "result.json"), r)
 }
 
-// claim makes the folder this experiment's, or makes sure that it already is.
+// claim makes the folder this experiment's, or makes sure that it already is: of the same design, but
+// for seeds that were added.
 func (l *Lab) claim(d Design) error {
 	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the experiment's folder: %w", err)
@@ -126,8 +128,17 @@ func (l *Lab) claim(d Design) error {
 		return write(file, d)
 	case err != nil:
 		return err
+	}
+	n := len(before.Seeds)
+	more := len(d.Seeds) > n && slices.Equal(before.Seeds, d.Seeds[:n])
+	if more {
+		before.Seeds = d.Seeds
+	}
+	switch {
 	case !reflect.DeepEqual(before, d):
-		return fmt.Errorf("%s holds an experiment of another design (%s): choose another folder", l.Dir, file)
+		return fmt.Errorf("%s holds an experiment of another design (%s): choose another folder, or add seeds only", l.Dir, file)
+	case more:
+		return write(file, d)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,17 @@ func TestFolderOfAnotherDesign(t *testing.T) {
 		if err := l.claim(d); err != nil {
 			t.Fatal(err)
 		}
+	}
+	d.Seeds = append(slices.Clone(d.Seeds), 99)
+	for range 2 {
+		if err := l.claim(d); err != nil {
+			t.Errorf("a seed was added: %v", err)
+		}
+	}
+	fewer := d
+	fewer.Seeds = d.Seeds[:1]
+	if err := l.claim(fewer); err == nil {
+		t.Error("seeds that were taken away: no error")
 	}
 	d.Steps++
 	if err := l.claim(d); err == nil || !strings.Contains(err.Error(), "another design") {
