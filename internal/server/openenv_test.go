@@ -131,7 +131,9 @@ func TestSocketEpisode(t *testing.T) {
 	if err := s.c.Write(t.Context(), websocket.MessageText, []byte(`{"type":"close"}`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, _, err := s.c.Read(ctx); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
 		t.Errorf("after close: %v", err)
 	}
 	waitEnd(t, sessions, "e2")
@@ -187,13 +189,17 @@ func TestSocketChoosesATask(t *testing.T) {
 func TestSocketsAreLimited(t *testing.T) {
 	t.Parallel()
 	url := serve(t, newScripted(t, script{}), Options{}, "127.0.0.1:0").url // two worlds
+	// A connection takes its place after the handshake: the answer says that it has.
 	a := dialSocket(t, url, "", nil)
+	a.ask(wsReset)
 	dialSocket(t, url, "", nil).ask(wsReset)
 	late := dialSocket(t, url, "", nil)
 	if r := late.ask(wsReset); r.Type != "error" || r.Data.Code != "CAPACITY_REACHED" || r.Data.Active != 2 || r.Data.Max != 2 {
 		t.Errorf("one too many: %+v", r)
 	}
-	if _, _, err := late.c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, _, err := late.c.Read(ctx); websocket.CloseStatus(err) != websocket.StatusTryAgainLater {
 		t.Errorf("after the refusal: %v", err)
 	}
 	waiting := dialSocket(t, url, "", nil)
