@@ -66,6 +66,7 @@ func (m *Memory) words(v *view, i int) []uint32 {
 		h.add(op, m.failed)
 		h.add("trouble", op, m.trouble.String())
 		h.add("trouble after", op, m.trouble.String(), m.lastDeed)
+		h.add("takes no clicks", op, strconv.FormatBool(m.trouble == busy || m.trouble == held))
 		return h.out
 	}
 	n := &m.page.Nodes[c.Node]
