@@ -16,7 +16,7 @@ type demoCmd struct {
 	jsonFlag
 	Parallel int    `default:"2" help:"How many worlds run at the same time."`
 	Seed     int64  `default:"1" help:"Seed of the first episode and of the training."`
-	Steps    int    `default:"2600" help:"Steps of training; 0 leaves it out."`
+	Steps    int    `default:"3000" help:"Steps of training; 0 leaves it out."`
 	Out      string `default:"" help:"Folder for the trained policy and its report. Default: none is kept."`
 }
 
