@@ -55,7 +55,7 @@ func loopMS() float64 {
 	if x == 0 { // never, which the compiler does not know
 		return 0
 	}
-	return round(part * float64(best) / float64(time.Millisecond))
+	return round(ms(part * best))
 }
 
 func firstLine(path string) string {

@@ -147,7 +147,7 @@ func record(t *testing.T, g *gym.Gym, r gym.Request, play func(env *gym.Env) err
 		if time.Now().After(deadline) {
 			t.Fatalf("the record is not complete: %v", err)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // nothing tells when a record is complete
 	}
 }
 

@@ -18,7 +18,7 @@ func TestLooksRenewNoLease(t *testing.T) {
 		defer tb.Close()
 		id := reset(t, tb, ResetCall{}).EpisodeID
 		for range 5 {
-			time.Sleep(10 * time.Second)
+			time.Sleep(10 * time.Second) // fake time of the synctest bubble
 			if o, err := tb.Look(t.Context(), id, browser.View{}); err != nil || o.Text != "seen" {
 				t.Fatalf("look = %+v, %v", o, err)
 			}
@@ -29,7 +29,7 @@ func TestLooksRenewNoLease(t *testing.T) {
 		if left := time.Until(tb.Held()[0].Expires); left != 10*time.Second {
 			t.Errorf("left = %v", left)
 		}
-		time.Sleep(11 * time.Second)
+		time.Sleep(11 * time.Second) // fake time of the synctest bubble
 		synctest.Wait()
 		_, err := tb.Look(t.Context(), id, browser.View{})
 		wantKind(t, err, fault.LeaseExpired)
@@ -53,7 +53,7 @@ func TestLeaseThatEndsDuringALook(t *testing.T) {
 			_, err := tb.Look(t.Context(), id, browser.View{})
 			looked <- err
 		}()
-		time.Sleep(2 * time.Minute)
+		time.Sleep(2 * time.Minute) // fake time of the synctest bubble
 		if len(tb.Held()) != 1 {
 			t.Error("the episode ended under an onlooker's eyes")
 		}

@@ -67,7 +67,7 @@ func (l *serial) taken(ctx context.Context) error {
 	defer again.Stop()
 	for _, c := range l.ports {
 		for {
-			n, err := sys.Unread(c)
+			n, err := sys.UnreadByPeer(c)
 			if err != nil {
 				return err
 			}

@@ -172,9 +172,9 @@ func Streampair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "stream"), os.NewFile(uintptr(fds[1]), "stream"), nil
 }
 
-// Unread is how many bytes, with what the kernel keeps beside them, the other end of a Unix socket
-// has not read yet.
-func Unread(c syscall.Conn) (n int, err error) {
+// UnreadByPeer is how many bytes, with what the kernel keeps beside them, the other end of a Unix
+// socket has not read yet.
+func UnreadByPeer(c syscall.Conn) (n int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, fmt.Errorf("look at a socket: %w", err)

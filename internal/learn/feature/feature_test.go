@@ -170,7 +170,7 @@ func TestPriorFitsColumns(t *testing.T) {
 	if got := len(Prior()); got != Columns {
 		t.Errorf("the prior has %d columns; expected %d", got, Columns)
 	}
-	if atOrder+6+3 != ownColumns {
-		t.Errorf("the groups end at column %d; expected %d", atOrder+6+3, ownColumns)
+	if atAsked+3 != ownColumns {
+		t.Errorf("the groups end at column %d; expected %d", atAsked+3, ownColumns)
 	}
 }

@@ -157,7 +157,7 @@ func (m *Memory) Act(c candidate.Candidate) {
 	if c.Node >= 0 {
 		n := &m.page.Nodes[c.Node]
 		m.lastDeed, m.lastLabel = m.lastDeed+" "+n.Role, n.Role+"|"+n.Name
-		m.named[n.Role+"|"+n.Name]++
+		m.named[m.lastLabel]++
 		m.lastTag += " " + strings.Join(m.masked(n.Name), " ")
 		switch c.Op {
 		case candidate.Fill, candidate.Select:

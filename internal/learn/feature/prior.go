@@ -16,6 +16,7 @@ const (
 	atHistory   = atSlot + 13
 	atForm      = atHistory + 6
 	atOrder     = atForm + 4
+	atAsked     = atOrder + 6
 )
 
 // sharpness says how much the prior is trusted.

@@ -79,8 +79,7 @@ func TestDialogButtonsAreTold(t *testing.T) {
 	list := m.See(product("", "[10] dialog 'Are you sure?'", "\t[11] button 'Cancel'", "\t[12] button 'Yes'"))
 	in := m.Encode(list)
 	first, last := pick(t, list, `click("11")`), pick(t, list, `click("12")`)
-	at := ownColumns - 3
-	if column(in, first, at) != 1 || column(in, first, at+1) != 0 || column(in, last, at) != 0 || column(in, last, at+1) != 1 {
+	if column(in, first, atAsked) != 1 || column(in, first, atAsked+1) != 0 || column(in, last, atAsked) != 0 || column(in, last, atAsked+1) != 1 {
 		t.Error("the first and the last button of the dialog are not told apart")
 	}
 }
