@@ -37,6 +37,7 @@ func RunConformance(t *testing.T, d world.Driver, subject Subject) {
 	for name, test := range map[string]func(*testing.T, suite){
 		"fresh world":       testFresh,
 		"reset":             testReset,
+		"pool":              testPool,
 		"reset of the lost": testResetLost,
 		"deaths":            testDeaths,
 		"leftovers":         testLeftovers,
@@ -212,6 +213,38 @@ func testReset(t *testing.T, s suite) {
 		s.dirty(t, w)
 		w = reset(t, s, w)
 		s.checkFresh(t, w, first)
+	}
+}
+
+// The application's pool outlives the episodes: no connection of it is dead after a reset, none
+// still runs a plan that was made for the tables of another episode, and none is in the middle of
+// a transaction.
+func testPool(t *testing.T, s suite) {
+	p := s.Pool
+	if p == nil {
+		return
+	}
+	w := start(t, s)
+	for round := range 6 {
+		want := p.Row
+		if round%2 == 1 {
+			want = p.Wide
+			if err := w.Setup(deadline(t), []postgres.Statement{{SQL: p.Widen}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		do(t, w, `goto("`+p.Many+`")`)
+		o := observe(t, w)
+		if got := strings.Count(o.Text, want); got != p.Times || want == p.Row && strings.Contains(o.Text, p.Wide) {
+			t.Fatalf("episode %d shows %q %d times, expected %d:\n%s", round, want, got, p.Times, o.Text)
+		}
+		if round == 2 {
+			do(t, w, `goto("`+p.Hold+`")`)
+			if locks := query(t, w, `SELECT count(*) > 0 FROM pg_locks WHERE mode = 'RowExclusiveLock'`); locks != "t" {
+				t.Fatal("no transaction is open: the test proves nothing")
+			}
+		}
+		w = reset(t, s, w)
 	}
 }
 

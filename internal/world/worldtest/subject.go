@@ -27,6 +27,20 @@ type Subject struct {
 	Mark, MarkURL string
 	// Crowd is how many worlds are started at once.
 	Crowd int
+	// Pool tries the application's connections, if it has pages for that.
+	Pool *PoolPages
+}
+
+// PoolPages are pages of an application that keeps connections to the database.
+type PoolPages struct {
+	// Many asks for all columns of some rows in many connections at once, and shows Row Times times.
+	Many  string
+	Row   string
+	Times int
+	// Hold leaves a transaction open.
+	Hold string
+	// Widen adds a column to those rows, which then show Wide.
+	Widen, Wide string
 }
 
 // MiniImage builds the small test world.
@@ -83,6 +97,10 @@ func Mini(tb testing.TB) Subject {
 			{SQL: "SELECT nextval('ticket_no')"},
 		},
 		Mark: "INSERT INTO note (body) VALUES ($1)", MarkURL: home,
+		Pool: &PoolPages{
+			Many: home + "crowd", Row: "500 1000 first", Times: 20, Hold: home + "hold",
+			Widen: "ALTER TABLE note ADD COLUMN extra text DEFAULT 'wide'", Wide: "500 1000 first wide",
+		},
 	}
 }
 

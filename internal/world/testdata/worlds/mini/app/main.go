@@ -37,6 +37,9 @@ func main() {
 	mux.HandleFunc("GET /healthz", a.health)
 	mux.HandleFunc("GET /{$}", a.list)
 	mux.HandleFunc("GET /add", a.add)
+	mux.HandleFunc("GET /crowd", crowd)
+	mux.HandleFunc("GET /all", a.all)
+	mux.HandleFunc("GET /hold", a.hold)
 	mux.HandleFunc("GET /crash", func(http.ResponseWriter, *http.Request) {
 		log.Print("crashing as asked")
 		os.Exit(3)
@@ -94,4 +97,50 @@ func (a *app) add(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: "seen", Value: "yes", MaxAge: 3600, Path: "/"})
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	fmt.Fprint(w, `<!doctype html><title>Added</title><h1>Added</h1><a href=/>Back</a><script>localStorage.seen = 'yes'</script>`)
+}
+
+// crowd asks for the same rows many times at once, so that every connection of the pool has a part in it.
+func crowd(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprint(w, "<!doctype html><title>Crowd</title>")
+	for n := range 20 {
+		fmt.Fprintf(w, "<iframe src='/all?n=%d'></iframe>", n)
+	}
+}
+
+// all shows every column there is, by a statement that each connection prepares once.
+func (a *app) all(w http.ResponseWriter, r *http.Request) {
+	rows, err := a.db.Query(r.Context(), "SELECT * FROM note ORDER BY id")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer rows.Close()
+	var text strings.Builder
+	for rows.Next() {
+		values, err := rows.Values()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintln(&text, values...)
+	}
+	if err := rows.Err(); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprintf(w, "%sall of them", text.String())
+}
+
+// hold leaves a transaction open that has changed a row.
+func (a *app) hold(w http.ResponseWriter, _ *http.Request) {
+	tx, err := a.db.Begin(context.Background())
+	if err == nil {
+		_, err = tx.Exec(context.Background(), "UPDATE note SET body = 'held' WHERE id = 500")
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprint(w, "held")
 }
