@@ -87,8 +87,11 @@ func (c *soakCmd) tellResets(s *State, r resetsSoak) error {
 	}
 	fmt.Fprintf(s.Stdout, "%d resets to %d different starts, %d actions, in %.0f s: %d wrong states, %d orphans, %d worlds lost, %d slow paths, %d failures\n",
 		r.Resets, r.Starts, r.Actions, r.Seconds, r.Wrong, r.Orphans, r.Lost, r.SlowPath, r.Failures)
-	fmt.Fprintf(s.Stdout, "first observation after %.1f ms (p50), %.1f ms (p99); memory %.0f MB then %.0f MB (%+.1f %%); %d verified byte for byte\n",
+	fmt.Fprintf(s.Stdout, "first observation after %.1f ms (p50), %.1f ms (p99); memory of the worlds %.0f MB then %.0f MB (%+.1f %%); %d verified byte for byte\n",
 		r.Reset.P50, r.Reset.P99, r.MemoryMB.Start, r.MemoryMB.End, r.MemoryMB.Percent, r.Verified)
+	m, g, f := r.Server.MemoryMB, r.Server.Goroutines, r.Server.Files
+	fmt.Fprintf(s.Stdout, "this process: memory %.0f MB then %.0f MB (%+.1f %%), goroutines %.0f then %.0f, open files %.0f then %.0f\n",
+		m.Start, m.End, m.Percent, g.Start, g.End, f.Start, f.End)
 	for _, p := range r.Problems {
 		fmt.Fprintln(s.Stdout, p)
 	}

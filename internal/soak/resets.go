@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,43 +28,31 @@ type Resets struct {
 // ResetsResult is what came of it. Wrong are starts whose first observation or rows were not those of
 // the first start of the same task and seed, in whichever world that was.
 type ResetsResult struct {
-	World    string   `json:"world"`
-	Driver   string   `json:"driver"`
-	Worlds   int      `json:"worlds"`
-	Resets   int      `json:"resets"`
-	Actions  int      `json:"actions"`
-	Starts   int      `json:"different_starts"`
-	Wrong    int      `json:"wrong_states"`
-	Verified int      `json:"verified"`
-	Orphans  int      `json:"orphans"`
-	Lost     int      `json:"worlds_lost"`
-	SlowPath int      `json:"slow_paths"`
-	Failures int      `json:"failures"`
-	Seconds  float64  `json:"seconds"`
-	MemoryMB Drift    `json:"memory_mb"`
-	Problems []string `json:"problems,omitempty"`
+	World    string  `json:"world"`
+	Driver   string  `json:"driver"`
+	Worlds   int     `json:"worlds"`
+	Resets   int     `json:"resets"`
+	Actions  int     `json:"actions"`
+	Starts   int     `json:"different_starts"`
+	Wrong    int     `json:"wrong_states"`
+	Verified int     `json:"verified"`
+	Orphans  int     `json:"orphans"`
+	Lost     int     `json:"worlds_lost"`
+	SlowPath int     `json:"slow_paths"`
+	Failures int     `json:"failures"`
+	Seconds  float64 `json:"seconds"`
+	MemoryMB Drift   `json:"memory_mb"` // of the worlds
+	// Server is what this process holds.
+	Server   ServerDrift `json:"server"`
+	Problems []string    `json:"problems,omitempty"`
 	// OK holds it against the bars.
 	OK bool `json:"ok"`
 	// Took are the milliseconds from each reset's call to its first observation.
 	Took []float64 `json:"-"`
 }
 
-// Drift is measured from after the warm-up to the end, as medians of some resets each.
-type Drift struct {
-	Start   float64 `json:"start"`
-	End     float64 `json:"end"`
-	Percent float64 `json:"percent"`
-}
-
-// The bars of a soak of resets.
-const (
-	mostDrift = 2.0   // percent
-	mostSlow  = 0.001 // of the resets
-	// fewestForDrift resets are needed to judge memory: before, starts are still being kept.
-	fewestForDrift = 1000
-	// samples is how often memory is looked at.
-	samples = 200
-)
+// mostSlow is the share of resets that may take the slow path.
+const mostSlow = 0.001
 
 // resetting is such a soak under way.
 type resetting struct {
@@ -73,11 +60,11 @@ type resetting struct {
 	g     *gym.Gym
 	tasks []gym.TaskInfo
 
-	mu     sync.Mutex
-	next   int               // guarded by mu, as all below
-	first  map[string]string // what the first start of a kind was
-	memory []float64
-	res    ResetsResult
+	mu    sync.Mutex
+	next  int               // guarded by mu, as all below
+	first map[string]string // what the first start of a kind was
+	looks []look
+	res   ResetsResult
 }
 
 // RunResets begins episodes in all worlds of g at the same time, and closes g, to see whether
@@ -197,17 +184,16 @@ func (k *resetting) problem(format string, args ...any) {
 
 // count notes that an episode is over.
 func (k *resetting) count(n int) {
-	var memory float64
-	every := max(1, k.c.Count/samples)
-	if n%every == 0 {
-		memory = k.g.Usage().MemoryMB
+	var seen []look
+	if every := max(1, k.c.Count/samples); n%every == 0 {
+		if l, err := lookAt(k.g.Usage().MemoryMB); err == nil && l.worldsMB > 0 {
+			seen = []look{l}
+		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.res.Resets++
-	if memory > 0 {
-		k.memory = append(k.memory, memory)
-	}
+	k.looks = append(k.looks, seen...)
 	if k.c.OnReset != nil {
 		k.c.OnReset(k.res.Wrong)
 	}
@@ -217,16 +203,12 @@ func (k *resetting) count(n int) {
 func (k *resetting) finish() {
 	r := &k.res
 	r.Starts = len(k.first)
-	// A tenth warms up; a tenth at each end is looked at.
-	if tenth := len(k.memory) / 10; tenth > 0 {
-		r.MemoryMB.Start, r.MemoryMB.End = median(k.memory[tenth:2*tenth]), median(k.memory[len(k.memory)-tenth:])
-		r.MemoryMB.Percent = 100 * (r.MemoryMB.End - r.MemoryMB.Start) / r.MemoryMB.Start
+	r.MemoryMB = driftOf(k.looks, func(l look) float64 { return l.worldsMB })
+	r.Server = ServerDrift{
+		MemoryMB:   driftOf(k.looks, func(l look) float64 { return l.serverMB }),
+		Goroutines: driftOf(k.looks, func(l look) float64 { return l.goroutines }),
+		Files:      driftOf(k.looks, func(l look) float64 { return l.files }),
 	}
 	r.OK = r.Resets == k.c.Count && r.Wrong == 0 && r.Orphans == 0 && r.Lost == 0 && r.Failures == 0 &&
-		(r.Resets < fewestForDrift || r.MemoryMB.Percent < mostDrift) && float64(r.SlowPath) <= mostSlow*float64(r.Resets)
-}
-
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return v[len(v)/2]
+		!r.grown() && float64(r.SlowPath) <= mostSlow*float64(r.Resets)
 }

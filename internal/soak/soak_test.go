@@ -124,3 +124,32 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestGrowth: what grows by more than the bars is told, whoever holds it, and not before the warm-up is over.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	steady := func(int) float64 { return 100 }
+	grows := func(i int) float64 { return 100 + float64(i)/10 } // 18 % from the second tenth to the last
+	warms := func(i int) float64 { return min(100, 80+float64(i)) }
+	for name, c := range map[string]struct {
+		worlds, memory, routines, files func(int) float64
+		resets                          int
+		grown                           bool
+	}{
+		"steady":          {steady, steady, steady, steady, 2000, false},
+		"warms up":        {warms, warms, warms, warms, 2000, false},
+		"worlds":          {grows, steady, steady, steady, 2000, true},
+		"memory":          {steady, grows, steady, steady, 2000, true},
+		"goroutines":      {steady, steady, grows, steady, 2000, true},
+		"files":           {steady, steady, steady, grows, 2000, true},
+		"too few to tell": {grows, grows, grows, grows, 999, false},
+	} {
+		k := &resetting{c: Resets{Count: c.resets}, res: ResetsResult{Resets: c.resets}}
+		for i := range samples {
+			k.looks = append(k.looks, look{c.worlds(i), c.memory(i), c.routines(i), c.files(i)})
+		}
+		if k.finish(); k.res.grown() != c.grown || k.res.OK == c.grown {
+			t.Errorf("%s: grown %v, ok %v: %+v", name, k.res.grown(), k.res.OK, k.res)
+		}
+	}
+}
