@@ -91,6 +91,9 @@ type Lab struct {
 	Judge func(label string, n int) (func(rollout.Episode), func())
 }
 
+// policyFile is a trained policy's in its folder.
+const policyFile = "policy.pommel"
+
 // Run does what is still to be done.
 func (l *Lab) Run(ctx context.Context, d Design) (*Result, error) {
 	if err := l.claim(d); err != nil {
@@ -172,7 +175,7 @@ func (l *Lab) train(ctx context.Context, d Design, arm Arm, seed int64, dir stri
 		return nil, fmt.Errorf("make the policy's folder: %w", err)
 	}
 	// The log comes last: it says that the rest is there.
-	if err := t.Save(filepath.Join(dir, "policy.pommel")); err != nil {
+	if err := t.Save(filepath.Join(dir, policyFile)); err != nil {
 		return nil, err
 	}
 	o := t.Outcome()
@@ -199,6 +202,8 @@ func (l *Lab) tests(ctx context.Context, d Design, dir, arm string, seed int64) 
 			if err != nil {
 				return nil, err
 			}
+			// The folder has a name of its own wherever the results are read.
+			t.Played.Agent = "policy:" + filepath.Join(filepath.Base(dir), policyFile)
 			tests = append(tests, t)
 		}
 	}
@@ -215,7 +220,7 @@ func (l *Lab) judge(ctx context.Context, d Design, dir string, suite Suite, prof
 	each, end := l.Judge(label, n)
 	defer end()
 	sum, err := rollout.Run(ctx, l.Gym, rollout.Config{
-		Agent: "policy:" + filepath.Join(dir, "policy.pommel"), Tasks: tasks, Episodes: n, Parallel: l.Parallel, Seed: d.FirstSeed, Profile: profile, OnEpisode: each,
+		Agent: "policy:" + filepath.Join(dir, policyFile), Tasks: tasks, Episodes: n, Parallel: l.Parallel, Seed: d.FirstSeed, Profile: profile, OnEpisode: each,
 	})
 	if err == nil {
 		err = ctx.Err() // what was cut off is not to be kept

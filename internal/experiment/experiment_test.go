@@ -1,6 +1,9 @@
 package experiment
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -90,5 +93,38 @@ func TestFolderOfAnotherDesign(t *testing.T) {
 	d.Steps++
 	if err := l.claim(d); err == nil || !strings.Contains(err.Error(), "another design") {
 		t.Errorf("claim: %v", err)
+	}
+}
+
+// TestResultsNameNoFolder: what is published does not say where on a machine it was made, whenever that was.
+func TestResultsNameNoFolder(t *testing.T) {
+	t.Parallel()
+	l := Lab{Dir: t.TempDir()}
+	done := results()
+	for _, run := range done.Runs {
+		dir := filepath.Join(l.Dir, fmt.Sprintf("%s-%d", run.Arm, run.Seed))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(filepath.Join(dir, "train.json"), run.Trained); err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range run.Tests {
+			test.Played.Agent = "policy:" + filepath.Join(dir, policyFile)
+			if err := write(filepath.Join(dir, test.Suite+"-"+test.Profile+".json"), test); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r, err := l.Run(t.Context(), done.Design) // nothing is left to do
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Runs[3].Tests[1].Played; got.Agent != "policy:rough-2/policy.pommel" || got.Success != 32 {
+		t.Errorf("%+v", got)
+	}
+	b, err := os.ReadFile(filepath.Join(l.Dir, "result.json"))
+	if err != nil || strings.Contains(string(b), l.Dir) {
+		t.Errorf("%v:\n%s", err, b)
 	}
 }
