@@ -29,7 +29,8 @@ func (r *Result) Plot() ([]byte, error) {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("Success after %d steps of training, %d seeds", r.Design.Steps, len(r.Design.Seeds))
 	p.Y.Label.Text = "success"
-	p.Y.Min, p.Y.Max = 0, 1.25 // room for the legend
+	p.Y.Min, p.Y.Max = 0, 1.2 // room for the legend
+	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0 %"}, {Value: .2, Label: "20 %"}, {Value: .4, Label: "40 %"}, {Value: .6, Label: "60 %"}, {Value: .8, Label: "80 %"}, {Value: 1, Label: "100 %"}}
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
 	p.Add(grid)
@@ -42,11 +43,12 @@ func (r *Result) Plot() ([]byte, error) {
 	var names []string
 	for _, s := range r.Design.Suites {
 		for _, profile := range r.Design.Profiles {
-			names = append(names, s.Name+", "+profile)
+			names = append(names, s.Name+" tasks,\n"+profile)
 		}
 	}
 	p.NominalX(names...)
-	p.Legend.Top = true
+	p.X.Min, p.X.Max = -0.5, float64(len(names))-0.5
+	p.Legend.Top, p.Legend.Padding = true, vg.Millimeter
 	c := vgimg.NewWith(vgimg.UseWH(20*vg.Centimeter, 9*vg.Centimeter), vgimg.UseDPI(160))
 	p.Draw(draw.New(c))
 	var b bytes.Buffer
@@ -74,7 +76,7 @@ func (r *Result) draw(p *plot.Plot, arm string, c color.Color, offset vg.Length)
 	bars.Color, bars.Offset = c, offset
 	bars.LineStyle.Width = 0
 	p.Add(bars)
-	p.Legend.Add(arm, bars)
+	p.Legend.Add("trained under "+arm, bars)
 	whiskers, err := plotter.NewYErrorBars(at)
 	if err != nil {
 		return fmt.Errorf("draw %s: %w", arm, err)
