@@ -154,7 +154,7 @@ func (w *World) save(ctx context.Context, d Rewind) (err error) {
 	}
 	defer func() { err = errors.Join(err, thaw()) }()
 	w.saved = &saved{first: &Checkpoint{browser: held.browser.Save(), feed: feed, guestNow: w.guestNow()}, driver: d.Name(), verifyEvery: d.VerifyEvery, taken: map[int]bool{}, limit: d.checkpointBytes()}
-	w.saved.starts = starts{max: d.Starts, seen: map[string]bool{}}
+	w.saved.starts = starts{max: d.Starts, seen: map[string]int{}}
 	if d.Starts == 0 {
 		w.saved.starts.max = defaultStarts
 	}

@@ -16,31 +16,36 @@ import (
 const defaultStarts = 16
 
 // starts are those that a world keeps, the latest used last.
+//
+// Saving one takes as long as loading a page does. It is worth that only if it will still be there when
+// the episode comes again. When there is no room, one is therefore saved if its episode has
+// come back after fewer others than there is room for; or else episodes that take turns, more than
+// there is room for, would drive each other out, and none would ever begin at its own.
 type starts struct {
 	max int
 
 	mu    sync.Mutex
-	list  []kept // guarded by mu
-	asked string // guarded by mu; the key of the last episode
-	again bool   // guarded by mu; the one before had the same
-	// unused counts those that were kept in a row without any being asked for again, and
-	// seen are the keys that were not kept for that reason.
-	unused int             // guarded by mu
-	seen   map[string]bool // guarded by mu
+	list  []kept         // guarded by mu, as all below
+	asked string         // the key of the last episode
+	again bool           // the one before had the same
+	count int            // of episodes so far
+	since int            // how many ago that of the last one was asked for before; 0 is never
+	seen  map[string]int // when each was asked for last
+	fits  int            // how many there is memory for, once that is known to be fewer than max
 }
 
 type kept struct {
 	key   string
 	state *Checkpoint
 	value any
-	used  bool
+	last  int // when it was asked for last
 }
 
 const (
-	// hopeless is after how many starts that nobody asked for again only those are kept that
-	// are asked for a second time: saving one costs some milliseconds and megabytes.
-	hopeless = 24
-	maxSeen  = 4096
+	// stale is for how many times as many episodes as there is room for one must have been of no use to
+	// make room for any other.
+	stale   = 16
+	maxSeen = 4096
 )
 
 func (s *starts) find(key string) (kept, bool) {
@@ -58,12 +63,24 @@ func (s *starts) ask(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.again, s.asked = key == s.asked, key
+	if key == "" {
+		return
+	}
+	s.count++
+	s.since = 0
+	if at, ok := s.seen[key]; ok {
+		s.since = s.count - at
+	}
+	if len(s.seen) >= maxSeen {
+		clear(s.seen)
+	}
+	s.seen[key] = s.count
 	i := slices.IndexFunc(s.list, func(k kept) bool { return k.key == key })
 	if i < 0 {
 		return
 	}
 	k := s.list[i]
-	k.used, s.unused = true, 0
+	k.last = s.count
 	s.list = append(slices.Delete(s.list, i, i+1), k)
 }
 
@@ -81,31 +98,44 @@ func (s *starts) next() string {
 func (s *starts) worth(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.max <= 0 || key == "" {
+	switch {
+	case s.max <= 0 || key == "" || key != s.asked:
 		return false
-	}
-	if s.unused < hopeless || s.seen[key] {
+	case len(s.list) < s.room() || s.count-s.list[0].last >= stale*s.max:
 		return true
 	}
-	if len(s.seen) >= maxSeen {
-		clear(s.seen)
-	}
-	s.seen[key] = true
-	return false
+	return s.since > 0 && s.since <= s.room()
 }
 
-// add keeps one more and returns those that have to go for it.
-func (s *starts) add(k kept) (out []*Checkpoint) {
+// room is for how many starts there is room. It needs s.mu.
+func (s *starts) room() int {
+	if s.fits > 0 {
+		return min(s.fits, s.max)
+	}
+	return s.max
+}
+
+// add keeps one more and returns those that have to go for it. before is how many there were when
+// it was about to be saved: if some have gone since, there was no memory for all.
+func (s *starts) add(k kept, before int) (out []*Checkpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unused++
-	delete(s.seen, k.key)
+	k.last = s.count
+	if len(s.list) < before {
+		s.fits = len(s.list) + 1
+	}
 	s.list = append(s.list, k)
 	for len(s.list) > s.max {
 		out = append(out, s.list[0].state)
 		s.list = slices.Delete(s.list, 0, 1)
 	}
 	return out
+}
+
+func (s *starts) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.list)
 }
 
 // drop gives up the one that was not used for longest; nil when there is none.
@@ -136,6 +166,7 @@ func (w *World) KeepStart(ctx context.Context, key string, value any) error {
 	if w.savable() != nil || !w.saved.starts.worth(key) {
 		return nil
 	}
+	before := w.saved.starts.size()
 	c, err := w.Checkpoint(ctx)
 	if fault.KindOf(err) == fault.ResourceExhausted {
 		return nil // it alone is too large
@@ -144,7 +175,7 @@ func (w *World) KeepStart(ctx context.Context, key string, value any) error {
 		return err
 	}
 	delete(w.saved.taken, c.number) // it outlives the episode
-	w.Forget(ctx, w.saved.starts.add(kept{key: key, state: c, value: value})...)
+	w.Forget(ctx, w.saved.starts.add(kept{key: key, state: c, value: value}, before)...)
 	return nil
 }
 
