@@ -15,6 +15,7 @@ type soakCmd struct {
 	jsonFlag
 	Part    string `enum:"resets,rpc" default:"resets" help:"resets: each start is held against the first one of its kind. rpc: clients that die, stand still and lose connections play known episodes over the stream RPC."`
 	Resets  int    `default:"10000" help:"Part resets: how many episodes are begun."`
+	From    int    `default:"0" help:"Part resets: number of the first episode, as problems name it. Episode N is the same in every run with this --seed, --seeds and --actions."`
 	Actions int    `default:"10" help:"How many actions an episode has: random ones, and in part rpc a solution of at most so many."`
 	Seeds   int    `default:"5" help:"Part resets: how many seeds of each task."`
 	Verify  int    `default:"100" help:"Compare a world with its snapshot byte for byte at each Nth reset in place; 0 never."`
@@ -32,6 +33,9 @@ type soakCmd struct {
 func (c *soakCmd) Validate() error {
 	if c.Resets < 1 || c.Actions < 1 || c.Seeds < 1 || c.Episodes < 1 || c.Clients < 1 || c.Worlds < 1 || c.Plans < 1 {
 		return fmt.Errorf("--resets, --actions, --seeds, --episodes, --clients, --worlds and --plans take 1 or more")
+	}
+	if c.From < 0 {
+		return fmt.Errorf("--from takes 0 or more")
 	}
 	if c.Lease < 100*time.Millisecond {
 		return fmt.Errorf("--lease takes 100ms or more: a shorter one ends between two calls")
@@ -67,7 +71,7 @@ func (c *soakCmd) runResets(ctx context.Context, s *State) error {
 	}
 	bar := s.progress("soak", c.Resets)
 	r, err := soak.RunResets(ctx, g, soak.Resets{
-		Count: c.Resets, Actions: c.Actions, Seeds: c.Seeds, Seed: c.Seed, Tasks: c.Task,
+		Count: c.Resets, From: c.From, Actions: c.Actions, Seeds: c.Seeds, Seed: c.Seed, Tasks: c.Task,
 		OnReset: func(wrong int) { bar.step(fmt.Sprintf("%d wrong", wrong)) },
 	})
 	bar.end()

@@ -15,10 +15,10 @@ import (
 
 // Resets says how many episodes are begun, and what is done in them.
 type Resets struct {
-	// Count is how many episodes are begun, Actions how many random actions each has at most,
-	// Seeds how many seeds of each task there are: few, so that starts come again.
-	Count, Actions, Seeds int
-	Seed                  int64
+	// Count is how many episodes are begun, From the number of the first, Actions how many random
+	// actions each has at most, Seeds how many seeds of each task there are: few, so that starts come again.
+	Count, From, Actions, Seeds int
+	Seed                        int64
 	// Tasks are the tasks to begin; nil is all.
 	Tasks []string
 	// OnReset, if set, is called after each episode with the number of wrong states so far.
@@ -61,7 +61,7 @@ type resetting struct {
 	tasks []gym.TaskInfo
 
 	mu    sync.Mutex
-	next  int               // guarded by mu, as all below
+	begun int               // guarded by mu, as all below
 	first map[string]string // what the first start of a kind was
 	looks []look
 	res   ResetsResult
@@ -118,11 +118,11 @@ func (k *resetting) play(ctx context.Context) {
 func (k *resetting) take(ctx context.Context) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.next >= k.c.Count || ctx.Err() != nil {
+	if k.begun >= k.c.Count || ctx.Err() != nil {
 		return -1
 	}
-	k.next++
-	return k.next - 1
+	k.begun++
+	return k.c.From + k.begun - 1
 }
 
 // episode begins one, looks whether it begins as the first time, and plays at random.

@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -151,5 +152,18 @@ func TestGrowth(t *testing.T) {
 		if k.finish(); k.res.grown() != c.grown || k.res.OK == c.grown {
 			t.Errorf("%s: grown %v, ok %v: %+v", name, k.res.grown(), k.res.OK, k.res)
 		}
+	}
+}
+
+// TestFrom: a part of a long soak can be played again by itself.
+func TestFrom(t *testing.T) {
+	t.Parallel()
+	k := &resetting{c: Resets{Count: 3, From: 7000}}
+	var got []int
+	for n := k.take(t.Context()); n >= 0; n = k.take(t.Context()) {
+		got = append(got, n)
+	}
+	if !slices.Equal(got, []int{7000, 7001, 7002}) {
+		t.Errorf("episodes %v", got)
 	}
 }
