@@ -15,7 +15,7 @@ type soakCmd struct {
 	jsonFlag
 	Part    string `enum:"resets,rpc" default:"resets" help:"resets: each start is held against the first one of its kind. rpc: clients that die, stand still and lose connections play known episodes over the stream RPC."`
 	Resets  int    `default:"10000" help:"Part resets: how many episodes are begun."`
-	From    int    `default:"0" help:"Part resets: number of the first episode, as problems name it. Episode N is the same in every run with this --seed, --seeds and --actions."`
+	From    int    `default:"0" help:"Part resets: number of the first episode, as problems name it. Episode N is the same in every run with the same --seed, --seeds, --actions and --task."`
 	Actions int    `default:"10" help:"How many actions an episode has: random ones, and in part rpc a solution of at most so many."`
 	Seeds   int    `default:"5" help:"Part resets: how many seeds of each task."`
 	Verify  int    `default:"100" help:"Compare a world with its snapshot byte for byte at each Nth reset in place; 0 never."`

@@ -184,18 +184,28 @@ func (k *resetting) problem(format string, args ...any) {
 
 // count notes that an episode is over.
 func (k *resetting) count(n int) {
-	var seen []look
 	if every := max(1, k.c.Count/samples); n%every == 0 {
-		if l, err := lookAt(k.g.Usage().MemoryMB); err == nil && l.worldsMB > 0 {
-			seen = []look{l}
-		}
+		k.look(n)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.res.Resets++
-	k.looks = append(k.looks, seen...)
 	if k.c.OnReset != nil {
 		k.c.OnReset(k.res.Wrong)
+	}
+}
+
+// look notes what is held now. A soak that cannot see growth must not pass for one without.
+func (k *resetting) look(n int) {
+	l, err := lookAt(k.g.Usage().MemoryMB)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case err != nil:
+		k.res.Failures++
+		k.problem("after episode %d: look at this process: %v", n, err)
+	case l.worldsMB > 0: // else all worlds are being replaced
+		k.looks = append(k.looks, l)
 	}
 }
 
