@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 
@@ -9,11 +8,12 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
+
+	"github.com/pommelgym/pommel/internal/learn/report"
 )
 
-// Colours that can be told apart by readers who do not see red and green: Okabe & Ito, 2008.
-var colours = []color.Color{color.RGBA{150, 150, 150, 255}, color.RGBA{0, 114, 178, 255}, color.RGBA{230, 159, 0, 255}}
+// colours are those of the arms.
+var colours = []color.Color{report.Grey, report.Blue, report.Orange}
 
 // bar is how wide a bar is.
 const bar = 18 * vg.Millimeter / 3
@@ -49,13 +49,7 @@ func (r *Result) Plot() ([]byte, error) {
 	p.NominalX(names...)
 	p.X.Min, p.X.Max = -0.5, float64(len(names))-0.5
 	p.Legend.Top, p.Legend.Padding = true, vg.Millimeter
-	c := vgimg.NewWith(vgimg.UseWH(20*vg.Centimeter, 9*vg.Centimeter), vgimg.UseDPI(160))
-	p.Draw(draw.New(c))
-	var b bytes.Buffer
-	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
-		return nil, fmt.Errorf("encode plot: %w", err)
-	}
-	return b.Bytes(), nil
+	return report.PNG(p, 20*vg.Centimeter, 9*vg.Centimeter)
 }
 
 func (r *Result) draw(p *plot.Plot, arm string, c color.Color, offset vg.Length) error {

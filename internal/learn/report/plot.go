@@ -17,10 +17,10 @@ import (
 
 // Colours that can be told apart by readers who do not see red and green: Okabe & Ito, 2008.
 var (
-	blue   = color.RGBA{0, 114, 178, 255}
-	orange = color.RGBA{230, 159, 0, 255}
-	green  = color.RGBA{0, 158, 115, 255}
-	grey   = color.RGBA{150, 150, 150, 255}
+	Blue   = color.RGBA{0, 114, 178, 255}
+	Orange = color.RGBA{230, 159, 0, 255}
+	Green  = color.RGBA{0, 158, 115, 255}
+	Grey   = color.RGBA{150, 150, 150, 255}
 )
 
 // Curve draws success and reward over the steps of a training, as PNG.
@@ -37,9 +37,9 @@ func Curve(o *train.Outcome) ([]byte, error) {
 		color color.Color
 		width float64
 	}{
-		{"success of a batch", func(x train.Point) float64 { return x.Success }, grey, 0.7},
-		{"reward of a batch", func(x train.Point) float64 { return x.Reward }, orange, 0.9},
-		{"success, mean over tasks of late", func(x train.Point) float64 { return x.Smooth }, blue, 2},
+		{"success of a batch", func(x train.Point) float64 { return x.Success }, Grey, 0.7},
+		{"reward of a batch", func(x train.Point) float64 { return x.Reward }, Orange, 0.9},
+		{"success, mean over tasks of late", func(x train.Point) float64 { return x.Smooth }, Blue, 2},
 	} {
 		xy := make(plotter.XYs, len(o.Curve))
 		for i, pt := range o.Curve {
@@ -57,7 +57,7 @@ func Curve(o *train.Outcome) ([]byte, error) {
 		p.Legend.Add(l.name, line)
 	}
 	p.Legend.Top, p.Legend.Left = true, true
-	return encode(p, 16*vg.Centimeter, 9*vg.Centimeter)
+	return PNG(p, 16*vg.Centimeter, 9*vg.Centimeter)
 }
 
 // Tasks draws the success of each task before and after a training, as PNG.
@@ -79,7 +79,7 @@ func Tasks(o *train.Outcome) ([]byte, error) {
 		v      plotter.Values
 		color  color.Color
 		offset vg.Length
-	}{{"before", before, grey, vg.Points(3)}, {"after", after, green, vg.Points(-3)}} {
+	}{{"before", before, Grey, vg.Points(3)}, {"after", after, Green, vg.Points(-3)}} {
 		bars, err := plotter.NewBarChart(b.v, vg.Points(6))
 		if err != nil {
 			return nil, fmt.Errorf("draw tasks: %w", err)
@@ -91,10 +91,11 @@ func Tasks(o *train.Outcome) ([]byte, error) {
 	}
 	p.Legend.Top = true
 	p.NominalY(names...)
-	return encode(p, 16*vg.Centimeter, vg.Length(len(names))*0.65*vg.Centimeter+3*vg.Centimeter)
+	return PNG(p, 16*vg.Centimeter, vg.Length(len(names))*0.65*vg.Centimeter+3*vg.Centimeter)
 }
 
-func encode(p *plot.Plot, w, h vg.Length) ([]byte, error) {
+// PNG draws a plot.
+func PNG(p *plot.Plot, w, h vg.Length) ([]byte, error) {
 	c := vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(160))
 	p.Draw(draw.New(c))
 	var b bytes.Buffer
