@@ -60,7 +60,7 @@ type saved struct {
 	verifyEvery int
 	resets      int
 	taken       map[int]bool // checkpoints of the episode
-	starts      starts
+	starts      *starts
 	at          string // the key of the start that the world stands at; "" in its first state and in an episode
 	limit       int64  // of the memory that checkpoints take
 	// base and kept are what the first snapshot and all saved states take, in bytes.
@@ -154,10 +154,7 @@ func (w *World) save(ctx context.Context, d Rewind) (err error) {
 	}
 	defer func() { err = errors.Join(err, thaw()) }()
 	w.saved = &saved{first: &Checkpoint{browser: held.browser.Save(), feed: feed, guestNow: w.guestNow()}, driver: d.Name(), verifyEvery: d.VerifyEvery, taken: map[int]bool{}, limit: d.checkpointBytes()}
-	w.saved.starts = starts{max: d.Starts, seen: map[string]int{}}
-	if d.Starts == 0 {
-		w.saved.starts.max = defaultStarts
-	}
+	w.saved.starts = newStarts(d.Starts)
 	s, err := w.box.Snapshot(ctx, sandbox.SnapshotOptions{Rearm: rearm})
 	if errors.Is(err, rewind.ErrRefused) {
 		w.saved.refused = err

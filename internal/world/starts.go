@@ -31,7 +31,15 @@ type starts struct {
 	count int            // of episodes so far
 	since int            // how many ago that of the last one was asked for before; 0 is never
 	seen  map[string]int // when each was asked for last
-	fits  int            // how many there is memory for, once that is known to be fewer than max
+	room  int            // for how many there is room: max, until there was no memory for as many
+}
+
+// newStarts keeps up to most; 0 is defaultStarts, fewer none.
+func newStarts(most int) *starts {
+	if most == 0 {
+		most = defaultStarts
+	}
+	return &starts{max: most, room: most, seen: map[string]int{}}
 }
 
 type kept struct {
@@ -101,18 +109,10 @@ func (s *starts) worth(key string) bool {
 	switch {
 	case s.max <= 0 || key == "" || key != s.asked:
 		return false
-	case len(s.list) < s.room() || s.count-s.list[0].last >= stale*s.max:
+	case len(s.list) < s.room || s.count-s.list[0].last >= stale*s.max:
 		return true
 	}
-	return s.since > 0 && s.since <= s.room()
-}
-
-// room is for how many starts there is room. It needs s.mu.
-func (s *starts) room() int {
-	if s.fits > 0 {
-		return min(s.fits, s.max)
-	}
-	return s.max
+	return s.since > 0 && s.since <= s.room
 }
 
 // add keeps one more and returns those that have to go for it. before is how many there were when
@@ -122,7 +122,7 @@ func (s *starts) add(k kept, before int) (out []*Checkpoint) {
 	defer s.mu.Unlock()
 	k.last = s.count
 	if len(s.list) < before {
-		s.fits = len(s.list) + 1
+		s.room = len(s.list) + 1
 	}
 	s.list = append(s.list, k)
 	for len(s.list) > s.max {

@@ -28,7 +28,7 @@ func TestWhichStartsAreKept(t *testing.T) {
 		"others from the middle on": {func(i int) string { return fmt.Sprint(i/(n/2), i%12) }, 16, n - 12 - 3*12, 3 * 12},
 		"little memory":             {turns(12), 5, n/12*4 - 12, 5 + 2},
 	} {
-		s := starts{max: 16, seen: map[string]int{}}
+		s := newStarts(16)
 		hits, saved := 0, 0
 		for i := range n {
 			key := c.key(i)
