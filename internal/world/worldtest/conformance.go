@@ -222,7 +222,7 @@ func testReset(t *testing.T, s suite) {
 func testPool(t *testing.T, s suite) {
 	p := s.Pool
 	if p == nil {
-		return
+		t.Skip("unsupported: the application has no pages that try its pool")
 	}
 	w := start(t, s)
 	for round := range 6 {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -56,21 +57,15 @@ func (a *app) health(w http.ResponseWriter, r *http.Request) {
 
 // list shows all notes, the file, the cookies and the page's own storage.
 func (a *app) list(w http.ResponseWriter, r *http.Request) {
-	rows, err := a.db.Query(r.Context(), "SELECT id, ticket, body FROM note ORDER BY id")
+	items, err := a.lines(r.Context(), "SELECT id, ticket, body FROM note ORDER BY id", func(row pgx.CollectableRow) (string, error) {
+		var id, ticket int
+		var body string
+		err := row.Scan(&id, &ticket, &body)
+		return fmt.Sprintf("<li>%d/%d %s</li>", id, ticket, html.EscapeString(body)), err
+	})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
-	}
-	defer rows.Close()
-	var items strings.Builder
-	for rows.Next() {
-		var id, ticket int
-		var body string
-		if err := rows.Scan(&id, &ticket, &body); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		fmt.Fprintf(&items, "<li>%d/%d %s</li>", id, ticket, html.EscapeString(body))
 	}
 	file, _ := os.ReadFile(notesFile)
 	seen := "none"
@@ -81,7 +76,7 @@ func (a *app) list(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `<!doctype html><title>Notes</title><h1>Notes</h1><ul>%s</ul>
 <p id=file>file=%s</p><p id=cookie>cookie=%s</p><p id=stored></p><a href=/add>Add</a>
 <script>document.getElementById('stored').textContent = 'stored=' + (localStorage.seen || 'none')</script>`,
-		items.String(), html.EscapeString(string(file)), html.EscapeString(seen))
+		items, html.EscapeString(string(file)), html.EscapeString(seen))
 }
 
 // add leaves a mark everywhere: a row, a sequence, a file, a cookie, the page's storage.
@@ -110,26 +105,25 @@ func crowd(w http.ResponseWriter, _ *http.Request) {
 
 // all shows every column there is, by a statement that each connection prepares once.
 func (a *app) all(w http.ResponseWriter, r *http.Request) {
-	rows, err := a.db.Query(r.Context(), "SELECT * FROM note ORDER BY id")
+	text, err := a.lines(r.Context(), "SELECT * FROM note ORDER BY id", func(row pgx.CollectableRow) (string, error) {
+		values, err := row.Values()
+		return fmt.Sprintln(values...), err
+	})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	defer rows.Close()
-	var text strings.Builder
-	for rows.Next() {
-		values, err := rows.Values()
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		fmt.Fprintln(&text, values...)
+	fmt.Fprint(w, text, "all of them")
+}
+
+// lines asks for rows and writes each as text.
+func (a *app) lines(ctx context.Context, query string, line pgx.RowToFunc[string]) (string, error) {
+	rows, err := a.db.Query(ctx, query)
+	if err != nil {
+		return "", err
 	}
-	if err := rows.Err(); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	fmt.Fprintf(w, "%sall of them", text.String())
+	lines, err := pgx.CollectRows(rows, line)
+	return strings.Join(lines, ""), err
 }
 
 // hold leaves a transaction open that has changed a row.
