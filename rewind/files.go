@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pommelgym/pommel/internal/uapi"
@@ -157,7 +158,7 @@ func (s *fileStore) capture(prev map[string]*entry, mapped func(identity) bool) 
 		clear(s.touch)
 		out := map[string]*entry{}
 		for i := range s.dirs {
-			if err := s.captureTree(s.dirs[i].path, out); err != nil {
+			if err := s.captureTree(s.dirs[i].path, out, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -183,7 +184,7 @@ func (s *fileStore) captureTouched(prev map[string]*entry, mapped func(identity)
 		}
 	}
 	for p := range s.touch {
-		if err := s.captureTree(p, out); err != nil {
+		if err := s.captureTree(p, out, prev); err != nil {
 			return nil, err
 		}
 	}
@@ -210,7 +211,9 @@ func (s *fileStore) hiddenPath(path string) bool {
 	return false
 }
 
-func (s *fileStore) captureTree(root string, out map[string]*entry) error {
+// captureTree saves what is at a path and below. What is as it was in prev is shared with that: a
+// rewind looks at everything in which two states differ.
+func (s *fileStore) captureTree(root string, out, prev map[string]*entry) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -223,16 +226,35 @@ func (s *fileStore) captureTree(root string, out map[string]*entry) error {
 		if out[path] != nil {
 			return nil
 		}
-		e, err := s.captureEntry(path)
+		old := prev[path]
+		e, err := s.captureEntry(path, old)
 		if err != nil {
 			return err
+		}
+		if old != nil && old.same(e) {
+			old.hold(s)
+			s.releaseEntry(e)
+			e = old
+			if e.inode != nil {
+				e.inode.last = e.content
+			}
 		}
 		out[path] = e
 		return nil
 	})
 }
 
-func (s *fileStore) captureEntry(path string) (*entry, error) {
+func (e *entry) same(o *entry) bool {
+	if e.id != o.id || e.mode != o.mode || e.uid != o.uid || e.gid != o.gid || e.mtime != o.mtime || e.inode != o.inode {
+		return false
+	}
+	if e.content == nil || o.content == nil {
+		return e.content == o.content
+	}
+	return e.content.size == o.content.size && slices.Equal(e.content.pages, o.content.pages)
+}
+
+func (s *fileStore) captureEntry(path string, old *entry) (*entry, error) {
 	var st uapi.Stat_t
 	if err := uapi.Lstat(path, &st); err != nil {
 		return nil, fail(ReasonFile, "look at %s: %v", path, err)
@@ -262,8 +284,12 @@ func (s *fileStore) captureEntry(path string) (*entry, error) {
 	if err := in.open(); err != nil {
 		return nil, err
 	}
+	like := in.last
+	if like == nil && old != nil && old.inode == in {
+		like = old.content
+	}
 	var err error
-	e.content, err = in.obj.capture(s.arena, in.last)
+	e.content, err = in.obj.capture(s.arena, like)
 	in.last = e.content
 	in.rest()
 	return e, err
@@ -296,25 +322,31 @@ func (e *entry) hold(s *fileStore) {
 // release takes a snapshot's entries back.
 func (s *fileStore) release(files map[string]*entry) {
 	for _, e := range files {
-		if e.content != nil {
-			for _, p := range e.content.pages {
-				if p != 0 {
-					s.arena.release(pageRun{p - 1, 1})
-				}
+		s.releaseEntry(e)
+	}
+}
+
+func (s *fileStore) releaseEntry(e *entry) {
+	if e.content != nil {
+		for _, p := range e.content.pages {
+			if p != 0 {
+				s.arena.release(pageRun{p - 1, 1})
 			}
 		}
-		if in := e.inode; in != nil {
-			if in.last == e.content {
-				in.last = nil
-			}
-			if in.refs--; in.refs == 0 {
-				if in.obj != nil {
-					in.obj.close()
-				}
-				_ = uapi.Unlink(in.link)
-				delete(s.inodes, in.id)
-			}
+	}
+	in := e.inode
+	if in == nil {
+		return
+	}
+	if in.last == e.content {
+		in.last = nil
+	}
+	if in.refs--; in.refs == 0 {
+		if in.obj != nil {
+			in.obj.close()
 		}
+		_ = uapi.Unlink(in.link)
+		delete(s.inodes, in.id)
 	}
 }
 
