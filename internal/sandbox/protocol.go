@@ -68,7 +68,8 @@ type exitEvent struct {
 
 // channel sends and receives messages with descriptors. One reader, any number of writers.
 type channel struct {
-	conn *net.UnixConn
+	conn     *net.UnixConn
+	buf, oob []byte // the reader's
 }
 
 func newChannel(f *os.File) (*channel, error) {
@@ -82,7 +83,7 @@ func newChannel(f *os.File) (*channel, error) {
 		_ = c.Close()
 		return nil, fmt.Errorf("control socket: it is a %T", c)
 	}
-	return &channel{conn: u}, nil
+	return &channel{conn: u, buf: make([]byte, maxMessage), oob: make([]byte, syscall.CmsgSpace(16*4))}, nil
 }
 
 func (c *channel) send(v any, files ...*os.File) error {
@@ -109,16 +110,15 @@ func (c *channel) send(v any, files ...*os.File) error {
 
 // receive fills v and returns the descriptors that came along; they are the caller's.
 func (c *channel) receive(v any) ([]*os.File, error) {
-	buf, oob := make([]byte, maxMessage), make([]byte, syscall.CmsgSpace(16*4))
-	n, oobn, _, _, err := c.conn.ReadMsgUnix(buf, oob)
+	n, oobn, _, _, err := c.conn.ReadMsgUnix(c.buf, c.oob)
 	if err != nil {
 		return nil, fmt.Errorf("control message: %w", err)
 	}
-	files, err := descriptors(oob[:oobn])
+	files, err := descriptors(c.oob[:oobn])
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(buf[:n], v); err != nil {
+	if err := json.Unmarshal(c.buf[:n], v); err != nil {
 		closeAll(files)
 		return nil, fmt.Errorf("control message: %w", err)
 	}
