@@ -44,37 +44,16 @@ type areaUndo struct {
 	holes []span // mapped again
 }
 
-// undoAreas compares the maps, as last read, and mends what differs.
+// undoAreas mends the areas of a process that was made again, whose memory is its parent's.
 func (t *Tree) undoAreas(p *process, tk *task, st *processState, b *batch, how origin) error {
-	forked := how != itsOwn
-	if !forked && p.now.sameAreas {
-		return p.job
-	}
 	u := areaUndo{t: t, p: p, tk: tk, st: st, b: b, how: how}
 	if err := u.sweep(); err != nil {
 		return err
 	}
-	if err := u.finish(); err != nil {
+	if err := t.flush(tk, b); err != nil {
 		return err
 	}
-	if forked || p.job != nil {
-		if err := u.flush(); err != nil {
-			return err
-		}
-	}
-	if forked {
-		for i := range st.areas {
-			if a := &st.areas[i]; a.tracked {
-				if err := p.register(a.start, a.end); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if forked || p.job != nil { // what a scan could not find out before it can now
-		return p.planMemory(st, p.diff)
-	}
-	return p.planRemapped(st, u.holes, u.heap)
+	return u.settle()
 }
 
 // sweep goes over both lists of areas from border to border.
@@ -112,6 +91,10 @@ func (u *areaUndo) sweep() error {
 		if w != nil && end >= w.end {
 			j++
 		}
+	}
+	if u.heap { // unmapping alone would leave the kernel with a wrong break
+		u.t.report.AreasChanged++
+		u.b.add(uapi.SysBrk, u.st.brk)
 	}
 	return nil
 }
@@ -165,8 +148,6 @@ func (u *areaUndo) unmapped(w *area) {
 	}
 }
 
-func (u *areaUndo) flush() error { return u.t.flush(u.tk, u.b) }
-
 // remap maps a stretch of a saved area again. Its pages are holes then and will be written back.
 func (u *areaUndo) remap(a, b uint64, o *area) error {
 	u.t.report.AreasChanged++
@@ -198,7 +179,7 @@ func (u *areaUndo) remap(a, b uint64, o *area) error {
 		}
 		u.b.add(uapi.SysMmap, a, b-a, uint64(o.prot), flags, math.MaxUint64, 0)
 	} else {
-		if err := u.flush(); err != nil { // handing over a descriptor takes calls of its own
+		if err := u.t.flush(u.tk, u.b); err != nil { // handing over a descriptor takes calls of its own
 			return err
 		}
 		fd, err := u.source(o)
@@ -235,33 +216,29 @@ func (u *areaUndo) source(o *area) (int, error) {
 	return u.t.sendFd(u.p, u.tk, fd)
 }
 
-// finish sets the break, since unmapping alone would leave the kernel with a wrong one, and
-// tracks what was mapped again.
-func (u *areaUndo) finish() error {
-	if u.heap {
-		u.t.report.AreasChanged++
-		u.b.add(uapi.SysBrk, u.st.brk)
-	}
-	if !u.heap && len(u.holes) == 0 {
-		return nil
-	}
-	if err := u.flush(); err != nil {
-		return err
-	}
+// unsettled says whether there is more to do once the calls of the sweep have been made.
+func (u *areaUndo) unsettled() bool {
+	return u.heap || len(u.holes) > 0 || u.p.job != nil
+}
+
+// settle tracks what was mapped again and plans what is to be written there.
+func (u *areaUndo) settle() error {
+	p, forked := u.p, u.how != itsOwn
 	for _, h := range u.holes {
-		if err := u.p.register(h.start, h.end); err != nil {
+		if err := p.register(h.start, h.end); err != nil {
 			return err
 		}
 	}
-	if !u.heap {
-		return nil
-	}
 	for i := range u.st.areas {
-		if a := &u.st.areas[i]; a.tracked && a.name == "[heap]" {
-			if err := u.p.register(a.start, a.end); err != nil {
+		a := &u.st.areas[i]
+		if a.tracked && (forked || u.heap && a.name == "[heap]") {
+			if err := p.register(a.start, a.end); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	if forked || p.job != nil { // what a scan could not find out before it can now
+		return p.planMemory(u.st, p.diff)
+	}
+	return p.planRemapped(u.st, u.holes, u.heap)
 }

@@ -18,7 +18,7 @@ func (w *rewinder) sharedMemory() {
 		}
 	}
 	for _, s := range w.s.objects {
-		if s.o.full || w.full {
+		if s.o.full {
 			t.report.ObjectsCompared++
 			t.report.PagesShared += s.compareAll(t.shm, t.epoch)
 		}

@@ -72,6 +72,9 @@ func (w *rewinder) endUnknown() error {
 		p := t.procs[pid]
 		return w.s.process(pid) != nil && p != nil && len(p.tasks) > 0
 	}
+	if t.opt.OwnNamespace && !t.strangers(known) {
+		return nil
+	}
 	var look func(parent int, pids []int)
 	look = func(parent int, pids []int) {
 		for _, pid := range pids {
@@ -112,6 +115,19 @@ func (w *rewinder) endUnknown() error {
 	}
 	t.live = slices.DeleteFunc(t.live, func(p *process) bool { return !known(p.pid) })
 	return nil
+}
+
+// strangers says whether the namespace has a process that is neither known nor this program's own
+// affair. One folder tells; to ask each thread for its children takes much longer.
+func (t *Tree) strangers(known func(pid int) bool) bool {
+	dir, err := uapi.Open("/proc", uapi.ORdonly|uapi.ODirectory)
+	if err != nil {
+		return true
+	}
+	defer uapi.Close(dir)
+	pids, err := numbers(dir, t.tids[:0])
+	t.tids = pids
+	return err != nil || slices.ContainsFunc(pids, func(pid int) bool { return pid != t.self && !t.foreign[pid] && !known(pid) })
 }
 
 // knowsAll says whether a snapshot has every process that another one has.

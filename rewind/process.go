@@ -34,6 +34,7 @@ type process struct {
 	job, lookJob              error // outcome of looking at its memory, and at the rest
 	inCalls                   []call
 	diff                      []span
+	undo                      *areaUndo // of areas, while calls for it are under way
 }
 
 // task is a thread while the tree is stopped.

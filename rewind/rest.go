@@ -28,7 +28,7 @@ const stackReach = 1024
 // rests says whether a stopped process has done nothing since it was put back.
 func (w *rewinder) rests(p *process, st *processState) bool {
 	t := w.t
-	if t.base == nil || t.tainted || w.full || p.ran {
+	if t.base == nil || t.tainted || len(w.dead) > 0 || p.ran {
 		return false
 	}
 	old := t.base.process(p.pid)

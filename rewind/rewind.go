@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pommelgym/pommel/internal/uapi"
@@ -114,12 +113,6 @@ func (w *rewinder) run() error {
 		return err
 	}
 	w.lap(&split.Processes)
-	w.sharedMemory()
-	w.lap(&split.Write)
-	if err := t.files.undo(t.report, w.fromFiles(), w.s.files); err != nil {
-		return err
-	}
-	w.lap(&split.Files)
 	if err := t.drain(w.s); err != nil {
 		return err
 	}
@@ -210,7 +203,7 @@ func (w *rewinder) largestFirst() {
 // prepareObjects makes the shared objects of the snapshot ready.
 func (w *rewinder) prepareObjects() error {
 	for _, s := range w.s.objects {
-		s.o.full = w.full
+		s.o.full = false
 		if err := s.prepare(); err != nil {
 			return err
 		}
@@ -230,15 +223,27 @@ func (w *rewinder) processes() error {
 		}
 	}
 	w.lap(&split.Threads)
-	if err := w.scanAll(); err != nil {
-		return err
-	}
+	w.survey()
 	w.lap(&split.Scan)
 	for _, p := range t.live {
-		if err := w.one(p); err != nil {
+		if err := w.begin(p); err != nil {
 			return err
 		}
 	}
+	for _, p := range t.live {
+		if p.undo != nil {
+			if err := w.goOn(p, p.batch()); err != nil {
+				return err
+			}
+		}
+	}
+	// What follows does not concern the memory that is being copied.
+	w.sharedMemory()
+	w.lap(&split.Write)
+	if err := t.files.undo(t.report, w.fromFiles(), w.s.files); err != nil {
+		return err
+	}
+	w.lap(&split.Files)
 	for _, p := range t.live {
 		if p.ran {
 			if err := w.finish(p); err != nil {
@@ -278,70 +283,15 @@ func (w *rewinder) endThreads(p *process) error {
 	return nil
 }
 
-// scanAll looks at all processes side by side: their memory, and of those that have run
-// also their areas and descriptors. None of this needs ptrace. A process that is alone
-// has its memory looked at by one goroutine and the rest by another.
-func (w *rewinder) scanAll() error {
-	t := w.t
-	var wg sync.WaitGroup
-	for _, p := range t.live {
-		st := w.s.process(p.pid)
-		p.writes.shared = p.writes.shared[:0]
-		if w.rests(p, st) {
-			p.writes.reset()
-			p.job, p.lookJob = nil, nil
-			continue
-		}
-		alone := len(t.live) == 1
-		if alone {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
-				p.lookJob = w.look(p, st)
-			}()
-			p.diff = w.differing(p, st, p.diff[:0])
-			p.job = p.planMemory(st, p.diff)
-			continue
-		}
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			p.diff = w.differing(p, st, p.diff[:0])
-			p.job, p.lookJob = p.planMemory(st, p.diff), nil
-			if !p.idle() {
-				p.lookJob = w.look(p, st)
-			}
-		}()
-	}
-	wg.Wait()
-	return nil
-}
-
-// differing lists where the wanted state differs from the one that tracking is relative to.
-func (w *rewinder) differing(p *process, st *processState, out []span) []span {
-	base := w.t.base
-	if w.t.tainted {
-		return append(out, span{0, ^uint64(0)})
-	}
-	if base == w.s || base == nil {
-		return out
-	}
-	if old := base.process(p.pid); old != nil {
-		return diffRuns(old.runs, st.runs, out)
-	}
-	return append(out, span{0, ^uint64(0)})
-}
-
-// idle says that a process has not run: nothing was written but what the kernel itself writes.
-func (p *process) idle() bool { return p.job == nil && !p.ran && p.writes.onlyRseq }
-
-// one rewinds one process up to the point where its pages are being copied.
-func (w *rewinder) one(p *process) error {
+// begin puts back of one process what needs calls made in it. If its memory can only be written
+// when they are over, they are left running, and goOn waits for them.
+func (w *rewinder) begin(p *process) error {
 	t, st := w.t, w.s.process(p.pid)
 	split := &t.report.Split
+	p.undo = nil
 	if p.idle() {
 		t.report.IdleProcesses++
-		if len(t.live) > 1 {
+		if !w.alone() {
 			p.peekFiles(st)
 		}
 		return nil
@@ -363,10 +313,39 @@ func (w *rewinder) one(p *process) error {
 		return err
 	}
 	w.lap(&split.Descriptors)
-	if err := t.undoAreas(p, tk, st, b, itsOwn); err != nil {
-		return err
+	if p.now.sameAreas && p.job != nil {
+		return p.job
+	}
+	if !p.now.sameAreas {
+		u := &areaUndo{t: t, p: p, tk: tk, st: st, b: b, how: itsOwn}
+		if err := u.sweep(); err != nil {
+			return err
+		}
+		if u.unsettled() {
+			p.undo = u
+			err := t.launch(p, b, nil)
+			w.lap(&split.Areas)
+			return err
+		}
 	}
 	w.lap(&split.Areas)
+	return w.goOn(p, b)
+}
+
+// goOn makes the threads of a process that are missing and starts to write its pages back. b
+// has the calls that may be made along with that.
+func (w *rewinder) goOn(p *process, b *batch) error {
+	t, st := w.t, w.s.process(p.pid)
+	split := &t.report.Split
+	if p.undo != nil {
+		if err := t.finishCopies(p); err != nil {
+			return err
+		}
+		if err := p.undo.settle(); err != nil {
+			return err
+		}
+		w.lap(&split.Areas)
+	}
 	for _, th := range st.threads {
 		if p.task(th.tid) == nil {
 			if err := t.flush(&p.tasks[0], b); err != nil {

@@ -38,13 +38,8 @@ type processState struct {
 type identity struct{ dev, ino uint64 }
 
 func identify(path string) identity {
-	fd, err := uapi.Open(path, uapi.OPath)
-	if err != nil {
-		return identity{}
-	}
-	defer uapi.Close(fd)
 	var st uapi.Stat_t
-	if uapi.Fstat(fd, &st) != nil {
+	if uapi.Stat(path, &st) != nil {
 		return identity{}
 	}
 	return identity{st.Dev, st.Ino}

@@ -31,6 +31,7 @@ const (
 func (t *Tree) stopAll(procs []*process, mode stopMode) error {
 	deadline := time.Now().Add(t.opt.StopTimeout)
 	known := mode == dropSignals && t.nothingMade()
+	uapi.NoStopSignals()
 	for _, p := range procs {
 		p.tasks = p.tasks[:0]
 		var err error

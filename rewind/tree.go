@@ -34,6 +34,7 @@ type Tree struct {
 	epoch   uint32
 	lastPid int
 
+	helper       *helper
 	seizeOptions uint64
 	nsDepth      int
 	nextSlot     int
@@ -89,7 +90,7 @@ func Attach(opt Options) (*Tree, error) {
 		t.files.close()
 		return nil, fmt.Errorf("attach: %w", err)
 	}
-	t.tracer = startTracer()
+	t.tracer, t.helper = startTracer(), startHelper()
 	t.seizeOptions = uapi.PtraceOSuspendSeccomp
 	return t, nil
 }
@@ -109,6 +110,7 @@ func (t *Tree) Close() error {
 	t.closed = true
 	t.unwatch()
 	t.tracer.stop()
+	t.helper.dismiss()
 	for len(t.snaps) > 0 {
 		t.snaps[0].free()
 	}

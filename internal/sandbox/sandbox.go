@@ -99,7 +99,7 @@ func (s *Sandbox) startKeeper(sharedNetwork bool) error {
 	}
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{keeperName}
-	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=single", "PATH=/usr/bin:/bin"}
+	cmd.Env = []string{"GOMAXPROCS=4", "GOTRACEBACK=single", "PATH=/usr/bin:/bin"}
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.ExtraFiles = []*os.File{theirs}

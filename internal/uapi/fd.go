@@ -66,6 +66,7 @@ func Dirents(fd int, b []byte, first bool) (int, error) {
 
 // Fstat, Lstat and Readlink are the kernel's.
 func Fstat(fd int, st *Stat_t) error              { return unix.Fstat(fd, st) }
+func Stat(path string, st *Stat_t) error          { return unix.Stat(path, st) }
 func Lstat(path string, st *Stat_t) error         { return unix.Lstat(path, st) }
 func Readlink(path string, b []byte) (int, error) { return unix.Readlink(path, b) }
 

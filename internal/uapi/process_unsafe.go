@@ -1,6 +1,7 @@
 package uapi
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -63,3 +64,45 @@ func ExactTimers() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
 // Yield lets another thread run.
 func Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
+// NoStopSignals keeps the program from getting a SIGCHLD for each thread that stops for its
+// tracer. Ends of children are still told.
+func NoStopSignals() {
+	const noCldStop, size = 1, 8
+	var a Sigaction
+	_, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), 0, uintptr(unsafe.Pointer(&a)), size, 0, 0)
+	if e != 0 || a.Flags&noCldStop != 0 || a.Handler <= 1 { // 0 and 1: nobody is told anyway
+		return
+	}
+	a.Flags |= noCldStop
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(&a)), 0, size, 0, 0)
+}
+
+// AvoidCPU keeps a thread off the processor that the calling thread runs on. It says whether there is another.
+func AvoidCPU(tid int) bool {
+	var here uint32
+	if _, _, e := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&here)), 0, 0); e != 0 {
+		return false
+	}
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil {
+		return false
+	}
+	set.Clear(int(here))
+	return set.Count() > 0 && unix.SchedSetaffinity(tid, &set) == nil
+}
+
+const (
+	futexWaitPrivate = 128
+	futexWakePrivate = 129
+)
+
+// FutexWait sleeps while a word has a value, until FutexWake.
+func FutexWait(word *atomic.Uint32, while uint32) {
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitPrivate, uintptr(while), 0, 0, 0)
+}
+
+// FutexWake wakes who sleeps for a word.
+func FutexWake(word *atomic.Uint32) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakePrivate, 1, 0, 0, 0)
+}
