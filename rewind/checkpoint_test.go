@@ -176,3 +176,51 @@ func TestCheckpointPostgres(t *testing.T) {
 		}
 	}, func() string { return strings.TrimSpace(stateOf(t, a)) })
 }
+
+// TestMappedFilesThatAreAlike: a file that is mapped is looked at with each checkpoint, since nobody
+// tells of writes to it. Where two states have it alike, going from one to the other leaves it alone.
+func TestMappedFilesThatAreAlike(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	dir := workDir()
+	p := startTarget(t, "mapped", "MAPPED_FILE="+dir+"/mapped")
+	p.ask("write")
+	tree := attach(t, Options{Roots: []int{p.pid()}, Dirs: []string{dir}})
+	base := snapshot(t, tree)
+	alike := checkpoint(t, tree, base)
+	if r := mustVerify(t, tree, base); r.FilesTouched != 0 {
+		t.Errorf("%d files were touched between states that have them alike", r.FilesTouched)
+	}
+	if p.ask("write") != "2" {
+		t.Fatal("the program did not write")
+	}
+	mustVerify(t, tree, alike)
+	if got := p.ask("read"); got != "1" {
+		t.Errorf("the mapped file has %s after the rewind, had 1", got)
+	}
+	mustVerify(t, tree, alike)
+	p.ask("write")
+	other := checkpoint(t, tree, alike)
+	for range 20 {
+		if r := mustVerify(t, tree, base); r.FilesTouched != 1 {
+			t.Errorf("%d files were touched between states that differ in one", r.FilesTouched)
+		}
+		if got := p.ask("read"); got != "1" {
+			t.Fatalf("base has %s in the mapped file, had 1", got)
+		}
+		mustVerify(t, tree, other)
+		if got := p.ask("read"); got != "2" {
+			t.Fatalf("the checkpoint has %s in the mapped file, had 2", got)
+		}
+	}
+	// The state that the entry came from goes; who shares it still has it.
+	mustRewind(t, tree, other)
+	if err := base.Release(); err != nil {
+		t.Fatal(err)
+	}
+	mustVerify(t, tree, alike)
+	if got := p.ask("read"); got != "1" {
+		t.Errorf("after base was released the mapped file has %s, had 1", got)
+	}
+}

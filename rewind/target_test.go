@@ -23,6 +23,8 @@ func runTarget(name string) {
 		targetMemory()
 	case "sparse":
 		targetSparse()
+	case "mapped":
+		targetMapped()
 	case "http":
 		targetHTTP()
 	case "app":
@@ -106,6 +108,28 @@ func targetSparse() {
 			sum += int(data[i])<<8 + int(data[i+4096])
 		}
 		return strconv.Itoa(sum)
+	})
+}
+
+// targetMapped has a file mapped, into which it writes when it is told to.
+func targetMapped() {
+	f, err := os.OpenFile(os.Getenv("MAPPED_FILE"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		err = f.Truncate(64 << 10)
+	}
+	var data []byte
+	if err == nil {
+		data, err = unix.Mmap(int(f.Fd()), 0, 64<<10, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	commands(func(w []string) string {
+		if w[0] == "write" {
+			data[4096]++
+		}
+		return strconv.Itoa(int(data[4096]))
 	})
 }
 

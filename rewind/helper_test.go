@@ -1,0 +1,59 @@
+package rewind
+
+import (
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pommelgym/pommel/internal/uapi"
+)
+
+// TestHelper: what two threads share is done once, and over when end has returned.
+func TestHelper(t *testing.T) {
+	h := startHelper()
+	if h == nil {
+		t.Skip("unsupported: there is one processor")
+	}
+	helped := 0
+	for range 500 {
+		var next, done, byHelper atomic.Int64
+		work := func() {
+			for next.Add(1) <= 100 {
+				if uapi.Gettid() == h.tid {
+					byHelper.Add(1)
+				}
+				done.Add(1)
+			}
+		}
+		end := h.start(work)
+		work()
+		end()
+		if done.Load() != 100 {
+			t.Fatalf("%d of 100 pieces were done when both had ended", done.Load())
+		}
+		if byHelper.Load() > 0 {
+			helped++
+		}
+	}
+	t.Logf("the helper had a part in %d of 500", helped)
+	var ran atomic.Bool
+	h.start(func() { ran.Store(true) })
+	wait(t, "the helper to do what it alone is given", ran.Load)
+	h.dismiss()
+	wait(t, "the helper's thread to end", func() bool {
+		_, err := os.Stat("/proc/self/task/" + strconv.Itoa(h.tid))
+		return err != nil
+	})
+}
+
+func wait(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(20 * time.Second); !is(); {
+		if time.Now().After(limit) {
+			t.Fatalf("waited 20 s for %s", what)
+		}
+		uapi.Yield()
+	}
+}
