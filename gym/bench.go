@@ -97,7 +97,10 @@ type ResetInfo struct {
 	Split map[string]time.Duration
 	// Pages were written back, cleared or dropped.
 	Pages int
-	Areas int // of memory, in all processes
+	// Tracked says that for most of them a page fault told of the first write since the reset before. Where a
+	// page is known to be written in most episodes, it is written back without that.
+	Tracked bool
+	Areas   int // of memory, in all processes
 	// Verified says that everything was compared with the snapshot, which takes long.
 	Verified bool
 }
@@ -184,6 +187,7 @@ func resetInfo(r world.ResetReport) ResetInfo {
 	info := ResetInfo{Took: r.Took, Start: r.Start, SlowPath: r.SlowPath, Reason: r.Reason, Split: r.Split, Verified: r.Verified}
 	if w := r.Rewind; w != nil {
 		info.Pages = w.PagesWritten + w.PagesZeroed + w.PagesDropped + w.PagesShared
+		info.Tracked = w.PagesTracked > (w.PagesWritten+w.PagesZeroed)/2
 		info.Areas = w.Areas
 	}
 	return info

@@ -11,6 +11,7 @@ type Report struct {
 	Threads, Areas                int
 	PagesWritten, PagesZeroed     int // private pages written back; pages that did not exist, overwritten with zeroes
 	PagesDropped, PagesShared     int // pages given back to the kernel; pages of shared memory written back
+	PagesTracked                  int // of the pages written back or cleared, those whose first write since the last rewind has surely cost a page fault
 	AreasChanged                  int
 	DescriptorsClosed             int
 	DescriptorsRestored           int

@@ -385,6 +385,9 @@ func (w *rewinder) finish(p *process) error {
 		return err
 	}
 	w.lap(&split.Write)
+	if p.sinceArm == 0 {
+		w.t.report.PagesTracked += p.writes.written + p.writes.zeroed
+	}
 	if p.armDue(w.t.opt.Rearm) {
 		p.sinceArm = 0
 		if err := p.rearmWritten(); err != nil {

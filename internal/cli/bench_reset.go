@@ -41,6 +41,11 @@ type resetBench struct {
 	// SplitMS are parts of MS; those that run side by side add up to more.
 	SplitMS    map[string]spread `json:"split_ms"`
 	DirtyPages spread            `json:"dirty_pages"`
+	// StepMS are the steps between the resets. TrackingMS is how much longer they take, at the
+	// median, in episodes in which the first write to each page was tracked, which has it cost a page
+	// fault; absent if there was no such episode, or no other.
+	StepMS     spread   `json:"step_ms"`
+	TrackingMS *float64 `json:"tracking_ms,omitempty"`
 	Tree       struct {
 		Processes int `json:"processes"`
 		Threads   int `json:"threads"`
@@ -80,10 +85,17 @@ func (c *benchResetCmd) print(s *State, res *resetBench) error {
 	if c.JSON {
 		return s.printJSON(res)
 	}
-	table(s.Stdout, spreadHeader, res.MS.row(res.Part+" put back", res.OK),
-		res.FirstObs.row("reset to first observation, begun before", res.OK), res.FirstNew.row("reset to first observation, new episode", res.OK))
+	rows := [][]string{res.MS.row(res.Part+" put back", res.OK),
+		res.FirstObs.row("reset to first observation, begun before", res.OK), res.FirstNew.row("reset to first observation, new episode", res.OK)}
+	if res.Part == "world" {
+		rows = append(rows, res.StepMS.row("step between resets", stepsBetween*res.OK))
+	}
+	table(s.Stdout, spreadHeader, rows...)
 	fmt.Fprintf(s.Stdout, "\ndriver %s: %d failures; %d slow paths; %d verified; %.0f dirty pages; %.1f ms CPU a reset; %d processes, %d threads, %d areas; %.0f MB then %.0f MB\n",
 		res.Driver, res.Failures, res.SlowPath, res.Verified, res.DirtyPages.P50, res.CPUMS, res.Tree.Processes, res.Tree.Threads, res.Tree.VMAs, res.MemoryMB.Start, res.MemoryMB.End)
+	if res.TrackingMS != nil {
+		fmt.Fprintf(s.Stdout, "steps take %.2f ms longer in episodes in which the first write to each page is tracked\n", *res.TrackingMS)
+	}
 	if a := res.Against; a != nil {
 		fmt.Fprintf(s.Stdout, "driver %s: %.1f ms to the first observation, %.1f times as long\n", a.Driver, a.FirstObs.P50, res.Ratio)
 	}
@@ -114,6 +126,7 @@ func (c *benchResetCmd) measure(ctx context.Context, s *State, driver string, n 
 			return nil, err
 		}
 	}
+	m.steps, m.last, m.fresh, m.rest = nil, 0, nil, nil
 	usage := g.Usage()
 	m.res.MemoryMB.Start, m.res.Tree.Processes, m.res.Tree.Threads = usage.MemoryMB, usage.Processes, usage.Threads
 	bar := s.progress("bench reset "+m.res.Driver, n)
@@ -137,6 +150,9 @@ type resetRun struct {
 	plan        gym.BenchPlan
 	res         *resetBench
 	again, anew []float64
+	steps       []float64 // of all episodes
+	last        float64   // time of all steps of the last episode; 0 if it did not begin at a kept start
+	fresh, rest []float64 // the same of all, by whether first writes were tracked
 	cpu         time.Duration
 	notes       resetNotes
 }
@@ -175,18 +191,46 @@ func (m *resetRun) one(ctx context.Context, seed int64) (took float64, cpu time.
 		return 0, 0, err
 	}
 	took, cpu = since(start), m.g.CPUTime()-cpu
-	for k := range 3 {
-		if _, err := m.env.Step(ctx, m.plan.Nth(k)); err != nil {
-			return 0, 0, err
-		}
+	r := m.g.LastReset()
+	switch {
+	case m.last == 0:
+	case r.Tracked:
+		m.fresh = append(m.fresh, m.last)
+	default:
+		m.rest = append(m.rest, m.last)
 	}
-	return took, cpu, nil
+	all, err := m.act(ctx)
+	if m.last = 0; r.Start {
+		m.last = all
+	}
+	return took, cpu, err
+}
+
+// stepsBetween is how many steps are made between two resets.
+const stepsBetween = 3
+
+func (m *resetRun) act(ctx context.Context) (all float64, err error) {
+	for k := range stepsBetween {
+		start := time.Now()
+		if _, err := m.env.Step(ctx, m.plan.Nth(k)); err != nil {
+			return 0, err
+		}
+		took := since(start)
+		m.steps = append(m.steps, took)
+		all += took
+	}
+	return all, nil
 }
 
 func (m *resetRun) fill() {
 	m.res.CPUMS = round(ms(m.cpu) / float64(max(1, m.res.OK)))
 	m.res.FirstObs, m.res.FirstNew = spreadOf(m.again), spreadOf(m.anew)
 	m.notes.fill(m.res)
+	m.res.StepMS = spreadOf(m.steps)
+	if len(m.fresh) > 0 && len(m.rest) > 0 {
+		cost := round((spreadOf(m.fresh).P50 - spreadOf(m.rest).P50) / stepsBetween)
+		m.res.TrackingMS = &cost
+	}
 	m.res.MemoryMB.End = m.g.Usage().MemoryMB
 }
 
