@@ -307,10 +307,10 @@ func chromiumTest(t *testing.T, flags ...string) {
 	s := snapshot(t, tree)
 	want := c.js(pageState)
 	var f, all figures
-	for i := range soak(10 * len(ops)) {
+	for i := range soak(max(rounds, 10*len(ops))) {
 		op := ops[i%len(ops)]
 		op.do()
-		if i%5 == 0 {
+		if i%4 != 3 {
 			mustVerify(t, tree, s)
 		} else {
 			r := mustRewind(t, tree, s)

@@ -22,7 +22,7 @@ func TestCThreads(t *testing.T) {
 	s := snapshot(t, tree)
 	var f, made figures
 	next := ""
-	for i := range soak(400) {
+	for i := range soak(rounds) {
 		first := p.ask("w")
 		if next == "" {
 			next = first
@@ -78,17 +78,13 @@ func TestPython(t *testing.T) {
 	tree := attach(t, Options{Roots: []int{p.pid()}})
 	s := snapshot(t, tree)
 	var f figures
-	for i := range soak(300) {
+	for i := range soak(rounds) {
 		more := ""
 		if i%3 == 0 {
 			more = " more"
 		}
 		p.ask("mutate 4%s", more)
-		if i%10 == 0 {
-			mustVerify(t, tree, s)
-		} else {
-			f.add(mustRewind(t, tree, s))
-		}
+		f.rewind(t, tree, s, i)
 		if got := p.ask("query"); got != want {
 			t.Fatalf("round %d: state %q, was %q", i, got, want)
 		}
@@ -129,7 +125,7 @@ func TestNode(t *testing.T) {
 	tree := attach(t, Options{Roots: []int{p.pid()}})
 	s := snapshot(t, tree)
 	var f figures
-	for i := range soak(300) {
+	for i := range soak(rounds) {
 		c := fresh()
 		for range 3 {
 			do(c, "/add", strings.Repeat("x", 100_000))
@@ -140,11 +136,7 @@ func TestNode(t *testing.T) {
 		if i%2 == 0 {
 			c.CloseIdleConnections()
 		}
-		if i%10 == 0 {
-			mustVerify(t, tree, s)
-		} else {
-			f.add(mustRewind(t, tree, s))
-		}
+		f.rewind(t, tree, s, i)
 		c.CloseIdleConnections()
 		if got := do(c, "/state", ""); got != want {
 			t.Fatalf("round %d: state %q, was %q", i, got, want)

@@ -169,7 +169,7 @@ func TestPostgres(t *testing.T) {
 	want := stateOf(t, a, b)
 	mustVerify(t, tree, s)
 	var f figures
-	for i := range soak(1000) {
+	for i := range soak(rounds) {
 		for _, x := range []*pgx.Conn{a, b} {
 			query(t, x, fmt.Sprintf("insert into t(v,n) values('new',%d)", i))
 			query(t, x, "update t set n=n+1 where id between 10 and 30; delete from t where id<5")
@@ -184,11 +184,7 @@ func TestPostgres(t *testing.T) {
 		case i%7 == 0:
 			query(t, b, "begin; update t set v='open' where id=77")
 		}
-		if i%50 == 0 {
-			mustVerify(t, tree, s)
-		} else {
-			f.add(mustRewind(t, tree, s))
-		}
+		f.rewind(t, tree, s, i)
 		if i%5 == 0 {
 			if got := stateOf(t, a, b); got != want {
 				t.Fatalf("round %d: state\n%s\nwas\n%s", i, got, want)

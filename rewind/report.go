@@ -42,6 +42,13 @@ type Verification struct {
 // OK says that nothing differed.
 func (v *Verification) OK() bool { return v.Count == 0 }
 
+// join adds what was found in a part.
+func (v *Verification) join(part *Verification) {
+	v.Pages += part.Pages
+	v.Differences = append(v.Differences, part.Differences[:min(len(part.Differences), 100-min(len(v.Differences), 100))]...)
+	v.Count += part.Count
+}
+
 func (v *Verification) add(line string) {
 	v.Count++
 	if len(v.Differences) < 100 {

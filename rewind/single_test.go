@@ -17,15 +17,11 @@ func TestGoMemory(t *testing.T) {
 	tree := attach(t, Options{Roots: []int{p.pid()}})
 	s := snapshot(t, tree)
 	var f figures
-	for i := range soak(300) {
+	for i := range soak(rounds) {
 		for range i%3 + 1 {
 			p.ask("mutate")
 		}
-		if i%10 == 0 {
-			mustVerify(t, tree, s)
-		} else {
-			f.add(mustRewind(t, tree, s))
-		}
+		f.rewind(t, tree, s, i)
 		if got := p.ask("state"); got != want {
 			t.Fatalf("round %d: state %q, was %q at the snapshot", i, got, want)
 		}
@@ -61,16 +57,12 @@ func TestGoHTTP(t *testing.T) {
 	tree := attach(t, Options{Roots: []int{p.pid()}})
 	s := snapshot(t, tree)
 	var f figures
-	for i := range soak(300) {
+	for i := range soak(rounds) {
 		fresh := &http.Client{Transport: &http.Transport{}}
 		get(kept, "/add")
 		get(fresh, "/add")
 		get(fresh, "/add")
-		if i%10 == 0 {
-			mustVerify(t, tree, s)
-		} else {
-			f.add(mustRewind(t, tree, s))
-		}
+		f.rewind(t, tree, s, i)
 		fresh.CloseIdleConnections()
 		if got := get(kept, "/state"); got != want {
 			t.Fatalf("round %d: state %q, was %q at the snapshot", i, got, want)

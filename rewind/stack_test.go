@@ -58,15 +58,11 @@ func TestStack(t *testing.T) {
 	added := get("/add?v=x")
 	mustVerify(t, tree, s)
 	var f figures
-	for i := range soak(300) {
+	for i := range soak(rounds) {
 		many()
 		get("/add?v=y")
 		query(t, judge, "select count(*) from t where n<5")
-		if i%10 == 0 {
-			mustVerify(t, tree, s)
-		} else {
-			f.add(mustRewind(t, tree, s))
-		}
+		f.rewind(t, tree, s, i)
 		if got := get("/state"); got != state {
 			t.Fatalf("round %d: state %q, was %q", i, got, state)
 		}

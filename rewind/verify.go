@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/pommelgym/pommel/internal/uapi"
 )
@@ -13,21 +14,40 @@ import (
 // compare holds the stopped tree against a snapshot, byte for byte.
 func (t *Tree) compare(s *Snapshot) *Verification {
 	v := &Verification{}
-	for _, st := range s.procs {
+	memories := t.compareMemories(s)
+	for i, st := range s.procs {
 		p := t.procs[st.pid]
 		if p == nil {
 			v.add(fmt.Sprintf("process %d is missing", st.pid))
 			continue
 		}
-		compareAreas(p, st, v)
-		comparePages(p, st, v)
-		compareExtra(p, st, v)
+		v.join(&memories[i])
 		compareThreads(p, st, v)
 		t.compareDescriptors(p, st, v)
 	}
 	t.compareObjects(s, v)
 	t.compareFiles(s, v)
 	return v
+}
+
+// compareMemories compares what needs no ptrace, which takes longest.
+func (t *Tree) compareMemories(s *Snapshot) []Verification {
+	out := make([]Verification, len(s.procs))
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(len(out)); i = next.Add(1) - 1 {
+			st := s.procs[i]
+			if p := t.procs[st.pid]; p != nil {
+				compareAreas(p, st, &out[i])
+				comparePages(p, st, &out[i])
+				compareExtra(p, st, &out[i])
+			}
+		}
+	}
+	end := t.helper.start(work)
+	work()
+	end()
+	return out
 }
 
 func compareAreas(p *process, st *processState, v *Verification) {
@@ -65,18 +85,32 @@ func compareAreas(p *process, st *processState, v *Verification) {
 }
 
 func comparePages(p *process, st *processState, v *Verification) {
-	var b [pageSize]byte
+	chunk := make([]byte, 64*pageSize)
 	for _, r := range st.runs {
-		for i := range r.n {
-			at := r.addr + uint64(i)<<pageShift
-			v.Pages++
-			if err := p.read(at, b[:]); err != nil {
-				v.add(err.Error())
+		for i := uint32(0); i < r.n; i += uint32(len(chunk) / pageSize) {
+			now := chunk[:min(len(chunk), int(r.n-i)*pageSize)]
+			comparePiece(p, st, r.addr+uint64(i)<<pageShift, now, p.arena.bytes(pageRun{r.first + i, uint32(len(now) / pageSize)}), v)
+		}
+	}
+}
+
+// comparePiece compares some pages in a row; now is room for what they are.
+func comparePiece(p *process, st *processState, at uint64, now, want []byte, v *Verification) {
+	v.Pages += len(now) / pageSize
+	err := p.read(at, now)
+	if err == nil && bytes.Equal(now, want) {
+		return
+	}
+	for ; len(now) > 0; at, now, want = at+pageSize, now[pageSize:], want[pageSize:] {
+		b, w := now[:pageSize], want[:pageSize]
+		if err != nil { // of which page, shows when each is read by itself
+			if one := p.read(at, b); one != nil {
+				v.add(one.Error())
 				continue
 			}
-			if want := p.arena.page(r.first + i); !bytes.Equal(b[:], want) && !onlyRseqDiffers(st, at, b[:], want) {
-				v.add(fmt.Sprintf("process %d: page %#x (%s) differs from byte %d on", p.pid, at, st.nameAt(at), firstDifference(b[:], want)))
-			}
+		}
+		if !bytes.Equal(b, w) && !onlyRseqDiffers(st, at, b, w) {
+			v.add(fmt.Sprintf("process %d: page %#x (%s) differs from byte %d on", p.pid, at, st.nameAt(at), firstDifference(b, w)))
 		}
 	}
 }
