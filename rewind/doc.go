@@ -51,10 +51,13 @@
 //
 // # Living with it
 //
-// One thread of this program traces the tree while it is stopped, and another one helps it with what needs
-// no tracing; in between nothing is attached, and the only cost to the programs is a page fault at the
-// first write to each page. This program is sent no SIGCHLD any more for children that
-// stop (SA_NOCLDSTOP), or each thread would have it sent one; ends are told as before. The caller may be the parent of the tree or unrelated to it. If it is the parent,
+// One thread of this program traces the tree while it is stopped, and another one helps it
+// with what needs no tracing; in between nothing is attached, and the only cost to the
+// programs is a page fault at the first write to each page. From the first stop on this
+// program is sent no SIGCHLD for children that stop (SA_NOCLDSTOP), or each thread would
+// have it sent one; ends are told as before.
+//
+// The caller may be the parent of the tree or unrelated to it. If it is the parent,
 // a wait for any child would take the stops of traced threads, and so would a blocked
 // os.Process.Wait for a root: hold Options.ReapLock around waits that do not block, and
 // learn from a pidfd when one is due. Ends that are noticed here are told to Options.OnExit.

@@ -232,14 +232,16 @@ func mustVerify(t testing.TB, tree *Tree, s *Snapshot) *Report {
 // figures collects reports and prints their percentiles.
 type figures struct{ all []*Report }
 
-// rewind goes back with a proof in three rounds of four; the fourth has no proof, and its report is kept.
-func (f *figures) rewind(t *testing.T, tree *Tree, s *Snapshot, round int) {
+// rewind goes back with a proof in three rounds of four; the fourth has no proof, and its report is kept and answered.
+func (f *figures) rewind(t *testing.T, tree *Tree, s *Snapshot, round int) *Report {
 	t.Helper()
 	if round%4 != 3 {
 		mustVerify(t, tree, s)
-		return
+		return nil
 	}
-	f.add(mustRewind(t, tree, s))
+	r := mustRewind(t, tree, s)
+	f.add(r)
+	return r
 }
 
 // rounds are as many as it takes to prove 300 rewinds.

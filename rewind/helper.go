@@ -1,7 +1,6 @@
 package rewind
 
 import (
-	"os"
 	"runtime"
 	"sync/atomic"
 
@@ -32,23 +31,11 @@ func startHelper() *helper {
 		return nil
 	}
 	h := &helper{}
-	started := make(chan struct{})
-	go h.loop(started)
-	<-started
+	h.tid = ownThread(h.serve)
 	return h
 }
 
-// loop spends the life of a thread of its own, which tracer.loop explains.
-func (h *helper) loop(started chan struct{}) {
-	runtime.LockOSThread()
-	h.tid = uapi.Gettid()
-	if h.tid == os.Getpid() {
-		go h.loop(started)
-		<-started
-		runtime.UnlockOSThread()
-		return
-	}
-	close(started)
+func (h *helper) serve() {
 	for {
 		switch h.word.Load() {
 		case dismissed:

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/pommelgym/pommel/internal/uapi"
 )
@@ -40,20 +39,10 @@ func TestHelper(t *testing.T) {
 	t.Logf("the helper had a part in %d of 500", helped)
 	var ran atomic.Bool
 	h.start(func() { ran.Store(true) })
-	wait(t, "the helper to do what it alone is given", ran.Load)
+	waitFor(t, ran.Load) // what it alone is given
 	h.dismiss()
-	wait(t, "the helper's thread to end", func() bool {
+	waitFor(t, func() bool {
 		_, err := os.Stat("/proc/self/task/" + strconv.Itoa(h.tid))
 		return err != nil
 	})
-}
-
-func wait(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(20 * time.Second); !is(); {
-		if time.Now().After(limit) {
-			t.Fatalf("waited 20 s for %s", what)
-		}
-		uapi.Yield()
-	}
 }

@@ -39,19 +39,23 @@ type Verification struct {
 	Count       int      // how many differences there were
 }
 
+// manyDifferences is how many are described.
+const manyDifferences = 100
+
 // OK says that nothing differed.
 func (v *Verification) OK() bool { return v.Count == 0 }
 
 // join adds what was found in a part.
 func (v *Verification) join(part *Verification) {
 	v.Pages += part.Pages
-	v.Differences = append(v.Differences, part.Differences[:min(len(part.Differences), 100-min(len(v.Differences), 100))]...)
+	room := manyDifferences - len(v.Differences)
+	v.Differences = append(v.Differences, part.Differences[:min(len(part.Differences), room)]...)
 	v.Count += part.Count
 }
 
 func (v *Verification) add(line string) {
 	v.Count++
-	if len(v.Differences) < 100 {
+	if len(v.Differences) < manyDifferences {
 		v.Differences = append(v.Differences, line)
 	}
 }

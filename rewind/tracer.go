@@ -22,30 +22,34 @@ var errTracerGone = errors.New("the tracing thread has ended")
 
 func startTracer() *tracer {
 	t := &tracer{work: make(chan func()), done: make(chan struct{})}
-	started := make(chan struct{})
-	go t.loop(started)
-	<-started
+	t.tid = ownThread(t.serve)
 	return t
 }
 
-// loop serves requests on a thread that ends with the goroutine, since it is never
-// unlocked. The program's first thread would not end: the runtime parks it for ever. So
-// the goroutine that finds itself on it has another one take its place.
-func (t *tracer) loop(started chan struct{}) {
-	runtime.LockOSThread()
-	t.tid = uapi.Gettid()
-	uapi.ExactTimers()
-	if t.tid == os.Getpid() {
-		go t.loop(started)
-		<-started
-		runtime.UnlockOSThread()
-		return
-	}
+func (t *tracer) serve() {
 	defer close(t.done)
-	close(started)
+	uapi.ExactTimers()
 	for f := range t.work {
 		f()
 	}
+}
+
+// ownThread has f run by a thread that ends with it, since it is never unlocked, and answers
+// the thread's number. The program's first thread would not end: the runtime parks it for ever.
+// So the goroutine that finds itself on it has another one take its place.
+func ownThread(f func()) (tid int) {
+	began := make(chan int)
+	go func() {
+		runtime.LockOSThread()
+		if tid := uapi.Gettid(); tid != os.Getpid() {
+			began <- tid
+			f()
+			return
+		}
+		began <- ownThread(f)
+		runtime.UnlockOSThread()
+	}()
+	return <-began
 }
 
 func (t *tracer) do(f func() error) error {
