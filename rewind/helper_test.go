@@ -2,9 +2,11 @@ package rewind
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pommelgym/pommel/internal/uapi"
 )
@@ -45,4 +47,29 @@ func TestHelper(t *testing.T) {
 		_, err := os.Stat("/proc/self/task/" + strconv.Itoa(h.tid))
 		return err != nil
 	})
+}
+
+// TestCollectionsWhileOneWaits: who waits for the other thread by giving way must not keep the
+// garbage collector, which has to stop everybody first, from beginning.
+func TestCollectionsWhileOneWaits(t *testing.T) {
+	h := startHelper()
+	if h == nil {
+		t.Skip("unsupported: there is one processor")
+	}
+	defer h.dismiss()
+	limit := time.Now().Add(20 * time.Second)
+	for i := range 50 {
+		var began atomic.Bool
+		end := h.start(func() {
+			began.Store(true)
+			runtime.GC()
+		})
+		for !began.Load() {
+			uapi.Yield()
+		}
+		end()
+		if time.Now().After(limit) {
+			t.Fatalf("%d collections took 20 s", i+1)
+		}
+	}
 }

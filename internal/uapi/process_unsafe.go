@@ -62,7 +62,11 @@ func Gettid() int { return unix.Gettid() }
 // default the kernel adds up to 50 us to each.
 func ExactTimers() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
-// Yield lets another thread run.
+// Yield lets another thread run. It must stay a call: without its entry, at which the runtime
+// can stop a goroutine, a loop that does nothing else keeps a garbage collection from beginning, and
+// everybody waiting who allocates, for seconds.
+//
+//go:noinline
 func Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // NoStopSignals keeps the program from getting a SIGCHLD for each thread that stops for its
