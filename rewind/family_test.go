@@ -9,9 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestFamily: processes that share memory and sockets, that end and that come, and every kind of descriptor.
@@ -291,6 +294,35 @@ func TestRootGone(t *testing.T) {
 		_, err := tree.Rewind(context.Background(), s)
 		respawn(t, err, ReasonRootGone, false)
 		_ = tree.Close()
+	}
+}
+
+// TestSavedPagesGoWhereTheyWere: a process that is made again inherits all that its parent has
+// mapped, also where its own saved pages lay.
+func TestSavedPagesGoWhereTheyWere(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	const secondArena = firstArena + arenaSize
+	p := startProgram(t, exec.Command(compileC(t, "beside"), fmt.Sprintf("%#x", uint64(secondArena))))
+	child, err := strconv.Atoi(p.line())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := attach(t, Options{Roots: []int{p.pid()}})
+	s := snapshot(t, tree)
+	if got := tree.procs[child].arena.at; got != secondArena {
+		t.Fatalf("the saved pages of the child lie at %#x, and so this tests nothing", got)
+	}
+	for range 20 {
+		if err := unix.Kill(child, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { return taskState(child, child) == 'Z' })
+		if r := mustVerify(t, tree, s); r.ProcessesMade != 1 {
+			t.Fatalf("%d processes were made again", r.ProcessesMade)
+		}
+		p.ask("")
 	}
 }
 

@@ -459,10 +459,13 @@ func (t *Tree) mapArena(p *process, tk *task) error {
 	if err != nil {
 		return err
 	}
-	at := firstArena + uint64(p.slot)*arenaSize
+	at, how, places := firstArena+uint64(p.slot)*arenaSize, uint64(mapFixedNoReplace), placesTried
+	if p.arena.at != 0 { // made again, with what its parent has mapped there, and must have its own
+		at, how, places = p.arena.at, mapFixed, 1
+	}
 	var got int64
-	for range placesTried {
-		if got, err = t.one(p, tk, uapi.SysMmap, at, arenaSize, protRead, mapShared|mapFixedNoReplace|mapNoReserve, uint64(remote), 0); err != nil {
+	for range places {
+		if got, err = t.one(p, tk, uapi.SysMmap, at, arenaSize, protRead, mapShared|how|mapNoReserve, uint64(remote), 0); err != nil {
 			return err
 		}
 		if uint64(got) == at || uapi.Errno(-got) != uapi.EEXIST {
